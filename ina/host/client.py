@@ -21,6 +21,7 @@ from ina.host.calls import (
     watch_request,
 )
 from ina.host.errors import ControllerUnavailableError
+from ina.host.stop import Stop
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc
 from ina.rpc.channel import let_go, open_channel, ping_options
@@ -45,8 +46,12 @@ class ControllerClient:
     ControllerError. Close it, or use it as a context manager.
     """
 
-    def __init__(self, addresses: str, *, timeout_s: float = 10.0) -> None:
+    def __init__(
+        self, addresses: str, *, timeout_s: float = 10.0, stop: Stop | None = None
+    ) -> None:
         """Connect lazily to "host:port[,host:port...]"; `timeout_s` bounds calls without their own.
+
+        `stop`: ends calls that create or join a job.
 
         Raises InvalidInputError: no address; TlsError: a TLS file of the environment.
         """
@@ -54,6 +59,7 @@ class ControllerClient:
         if not names:
             raise InvalidInputError(f"controller {addresses!r}: host:port is needed")
         self._timeout_s = timeout_s
+        self._stop = stop
         self._names = names
         self._channels: list[tuple[str, grpc.Channel]] = []
         self._stubs: list[tuple[str, controller_pb2_grpc.ControllerStub]] = []
@@ -120,14 +126,15 @@ class ControllerClient:
         """Create the job unless it exists; returns where the switch is and the granted slots."""
         address, stub = self._stubs[self._current]
         what = f"create job {request.name!r}"
-        return self._call(address, what, stub.CreateJob, request, timeout_s)
+        return self._call(address, what, self._until_stop(stub.CreateJob), request, timeout_s)
 
     def join(self, request: pb2.JoinRequest) -> pb2.JoinReply:
         """Join and wait up to `request.timeout_s` for the others and the switch's tables."""
         address, stub = self._stubs[self._current]
         what = f"join job {request.name!r} as rank {request.rank}"
         timeout_s = request.timeout_s + JOIN_GRACE_S
-        return self._call(address, what, stub.Join, request, timeout_s, may_be_silent=True)
+        method = self._until_stop(stub.Join)
+        return self._call(address, what, method, request, timeout_s, may_be_silent=True)
 
     def heartbeat(
         self, credentials: Credentials, progress: pb2.Progress, timeout_s: float | None = None
@@ -170,6 +177,12 @@ class ControllerClient:
                 if not tries_left:
                     raise
                 self.try_next()
+
+    def _until_stop(self, method: Callable[..., Reply]) -> Callable[..., Reply]:
+        stop = self._stop
+        if stop is None:
+            return method
+        return lambda request, timeout: stop.run(method, request, timeout)
 
     def _call(
         self,

@@ -40,6 +40,7 @@ from ina.host.node import HostNode
 from ina.host.progress import ProgressReporter
 from ina.host.remapping import Remapping
 from ina.host.stats import SessionStats
+from ina.host.stop import Stop
 from ina.host.ticket import Ticket, check_world, tell_unused
 from ina.host.udp import UdpLink
 from ina.host.watcher import Watcher
@@ -184,6 +185,7 @@ class Session:
         wishes: Wishes = NO_WISHES,
         mode: str = "",
         aggregator: OwnAggregator | None = None,
+        stop: Stop | None = None,
     ) -> Session:
         """Join a job through the controller at "host:port" and wait until all workers are there.
 
@@ -212,7 +214,7 @@ class Session:
         for memory policies, and how long it waits for slots, beside `timeout_s`. `mode`: "pool",
         slots of its own; "shared", slots that jobs share; empty: as others ask, or as the
         controller's configuration has it. `aggregator`: what rank 0 runs in mode "shared" where
-        that has none.
+        that has none. `stop`: ends this from another thread (SessionClosedError).
 
         Raises WorldSizeError, InvalidInputError, ControllerError, ControllerTimeoutError,
         TransportError, MetricsAddressError, MetricsListenError.
@@ -240,7 +242,7 @@ class Session:
             mode=mode,
             aggregator=aggregator,
         )
-        client = ControllerClient(controller)
+        client = ControllerClient(controller, stop=stop)
         grant: Grant | None = None
         try:
             grant = join(client, request)
@@ -462,13 +464,11 @@ class Session:
     def _watch(self, operation: Operation, function: Callable[[], object]) -> None:
         self._check_process()
         with self._lock:
-            if self._watcher is None:
-                if self._closed:
-                    raise self._closed_error()
+            if self._watcher is None and not self._closed:  # after that, all have ended
                 name = f"ina-done-{self.ticket.job_name}-{self.ticket.rank}"
                 self._watcher = Watcher(self._transport, name)
             watcher = self._watcher
-        watcher.add(operation, function)
+        function() if watcher is None else watcher.add(operation, function)
 
     def _forget(self, operation_id: int) -> None:
         with self._lock:

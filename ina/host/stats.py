@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ina.extension.host import TransportStats
 
 FRAME_OVERHEAD_BYTES = 42
 """Ethernet (14, no FCS), IPv4 (20) and UDP (8) headers around each packet's UDP payload."""
+
+_OF_NOW = frozenset(
+    (
+        *("last_seq", "in_flight", "window", "in_flight_limit", "srtt_ns", "rto_ns"),
+        *("receive_buffer_bytes", "gso", "gro", "transport", "threads", "queues"),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,15 @@ class SessionStats:
     threads: int = 1  # that drive the transport
     queues: int = 1  # for what they receive: one each, or one for all
     passed_on: int = 0  # packets that another thread than that of their lane received
+
+    def after(self, former: SessionStats) -> SessionStats:
+        """Return both sessions' counts together; what is no count is this one's."""
+        counts = {
+            name: getattr(former, name) + value
+            for name, value in vars(self).items()
+            if name not in _OF_NOW
+        }
+        return replace(self, **counts)
 
     @classmethod
     def of(cls, stats: TransportStats) -> SessionStats:

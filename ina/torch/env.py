@@ -20,6 +20,8 @@ INA_QUEUE_S            how long the job waits for slots where the switch has non
                        week. Default 0: it is refused.
 INA_ON_SWITCH_LOSS     what happens when the switch is lost: ``error`` (default), every rank's
                        all_reduce raises; ``fallback``, the job goes on over Gloo.
+INA_SWITCH_RETURN      with ``fallback``: whether the job goes back to the network as soon as that
+                       takes it again, ``1`` (default), or stays on Gloo, ``0``.
 INA_TLS_CA             PEM files of TLS to the controller, and with INA_TLS_CERT and INA_TLS_KEY
 INA_TLS_CERT           of mutual TLS; see docs/security.md. Read by :mod:`ina.rpc`.
 INA_TLS_KEY
@@ -105,6 +107,7 @@ _ALWAYS = (
     *("INA_TLS_CA", "INA_TLS_CERT", "INA_TLS_KEY"),
     *(
         "INA_ON_SWITCH_LOSS",
+        "INA_SWITCH_RETURN",
         "INA_HOST",
         "INA_TRANSPORT",
         "INA_HOST_NODE",
@@ -138,6 +141,8 @@ class Settings:
     wishes: Wishes = NO_WISHES
     mode: str = ""
     on_switch_loss: str = "error"
+    returns: bool = True
+    """To the network, after it fell back."""
     host: str | None = None
     transport: TransportName = "auto"
     host_node: bool | None = None
@@ -183,6 +188,9 @@ class Settings:
             raise SettingError(f"INA_LOSS_RATE={loss_rate:g}: want 0 <= rate < 1")
         on_switch_loss = environ.get("INA_ON_SWITCH_LOSS") or "error"
         check_on_switch_loss("INA_ON_SWITCH_LOSS", on_switch_loss)
+        returns = environ.get("INA_SWITCH_RETURN") or "1"
+        if returns not in ("0", "1"):
+            raise SettingError(f"INA_SWITCH_RETURN={returns}: want 0 or 1")
         transport = environ.get("INA_TRANSPORT") or "auto"
         if transport not in get_args(TransportName):
             names = " or ".join(get_args(TransportName))
@@ -207,6 +215,7 @@ class Settings:
             wishes=_wishes(environ),
             mode=check_mode("INA_MODE", environ.get("INA_MODE", "")),
             on_switch_loss=on_switch_loss,
+            returns=returns == "1",
             host=environ.get("INA_HOST") or None,
             transport=cast(TransportName, transport),
             host_node=host_node == "1" if host_node else None,
@@ -375,6 +384,9 @@ class Options:
 
     on_switch_loss: str | None = None
     """``"error"`` or ``"fallback"``."""
+    returns: bool | None = None
+    """After it fell back: whether it goes back to the network as soon as that takes it again; it
+    does unless a rank says False."""
     tenant: str | None = None
     priority: int | None = None
     mode: str | None = None

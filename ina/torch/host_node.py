@@ -7,6 +7,7 @@ others of it through the group's store.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -63,6 +64,17 @@ class LocalNode:
         self._even_near = even_near
         self._switch: HostNodeSwitch | None = None
         self._opened: tuple[NodePlace | None, int, int] | None = None
+
+    def again(self, number: int) -> LocalNode:
+        """Its part in the node of a later incarnation of the job, or in that of a later try to
+        join it; ``number``: of the incarnation, the same on all ranks.
+        """
+        ranks, forced = self._ranks, self._even_near
+        other = LocalNode(
+            self._store, self._rank, ranks, self.contributions, self._timeout_s, even_near=forced
+        )
+        other._key = f"ina/node/{ranks[0]}/{number}"
+        return other
 
     def open(
         self, values: int, slots: int, own_host: str, switch_host: str, timeout_s: float
@@ -126,6 +138,8 @@ class LocalNode:
         switch, self._switch = self._switch, None
         if switch is None:
             return
+        with contextlib.suppress(RuntimeError):  # the store may be gone
+            self._store.delete_key(self._key)
         deadline = time.monotonic() + leave_timeout_s
         while (left := switch.attached) and time.monotonic() < deadline:
             time.sleep(_POLL_S)

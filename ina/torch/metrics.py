@@ -45,6 +45,11 @@ class GroupCollector(Collector):
             "1: the switch was lost, and the group goes on over Gloo.",
             labels=["job_name", "rank"],
         )
+        returns = CounterMetricFamily(
+            "ina_torch_switch_returns",
+            "How often the group has gone back to the network after its switch was lost.",
+            labels=["job_name", "rank"],
+        )
         for stats in self._read():
             labels = [stats.job, str(stats.rank)]
             network = stats.network_all_reduces + stats.network_reduce_scatters
@@ -52,8 +57,10 @@ class GroupCollector(Collector):
             sums.add_metric([*labels, "gloo"], stats.fallbacks)
             for collective, count in stats.other_collectives.items():
                 others.add_metric([*labels, collective], count)
-            lost.add_metric(labels, stats.switch_loss is not None)
-        yield from (sums, others, lost)
+            is_away = stats.switch_loss is not None and not stats.switch_loss.get("returned_unix_s")
+            lost.add_metric(labels, is_away)
+            returns.add_metric(labels, stats.switch_returns)
+        yield from (sums, others, lost, returns)
 
     def _read(self) -> list[GroupStats]:
         found = {}

@@ -28,13 +28,14 @@ from ina.torch.deadlines import Deadlines
 from ina.torch.devices import device_type_of
 from ina.torch.env import Settings
 from ina.torch.errors import GroupClosedError, GroupSizeError
+from ina.torch.fallback import GlooSum
 from ina.torch.fresh_store import fresh
 from ina.torch.metrics import GROUPS
 from ina.torch.paths import Paths, kind, network_op, op_name, why_not_network
 from ina.torch.scatter import ReduceScatter
 from ina.torch.stats import GroupStats
 from ina.torch.work import NetworkWork, Piece
-from ina.torch.worker import Worker
+from ina.torch.worker import Sum, Worker
 
 _log = logging.getLogger("ina.torch")
 
@@ -218,12 +219,25 @@ class ProcessGroupIna(ReduceScatter):
                 # What has started keeps its memory until it is done, then the work fails.
                 work.fail(error, len(pieces) - index)
                 break
-            if self._worker.switch_loss is None:
-                self._paths.network(name, piece.tensor, piece.buffer.numel())
-            else:
-                self._paths.fallback(kind(name, op, piece.tensor.dtype), "the switch was lost")
+            self._count_sum(name, op, piece, one)
             work.watch(one)
         return work
+
+    def _count_sum(
+        self, name: str, op: ReduceOp | ReduceOp.RedOpType, piece: Piece, one: Sum
+    ) -> None:
+        tensor, elems = piece.tensor, piece.buffer.numel()
+
+        def sent(over_network: bool) -> None:
+            if over_network:
+                self._paths.network(name, tensor, elems)
+            else:
+                self._paths.fallback(kind(name, op, tensor.dtype), "the switch was lost")
+
+        if isinstance(one, GlooSum):
+            one.when_sent(sent)
+        else:
+            sent(True)
 
     def _stage(self, pieces: Sequence[Piece], *, average: bool) -> Sequence[Piece]:
         """For tensors of another device: see :mod:`ina.torch.cuda.staging`."""
@@ -261,6 +275,7 @@ class ProcessGroupIna(ReduceScatter):
             session=dataclasses.asdict(self._worker.stats()),
             switch=embedded.counters() if with_switch else None,
             switch_loss=None if loss is None else dataclasses.asdict(loss),
+            switch_returns=self._worker.switch_returns,
         )
 
     def shutdown(self) -> None:

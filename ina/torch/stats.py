@@ -45,7 +45,10 @@ class GroupStats:
     switch: dict[str, Any] | None
     """Counters of the embedded switch, in the process that runs it; else None."""
     switch_loss: dict[str, Any] | None
-    """How the group came to go on over Gloo: see :class:`ina.torch.fallback.SwitchLoss`."""
+    """How the group came to go on over Gloo, the last time, and when it went back to the network:
+    see :class:`ina.torch.fallback.SwitchLoss`."""
+    switch_returns: int = 0
+    """How often the group has gone back to the network."""
 
     def __str__(self) -> str:
         return _table(self)
@@ -69,7 +72,9 @@ def _table(stats: GroupStats) -> str:
         ("through Gloo", [(name, str(count)) for name, count in gloo.items()] or [("none", "")]),
     ]
     if stats.switch_loss is not None:
-        rows.append(("the switch was lost", _rows(stats.switch_loss)))
+        lost = _rows(stats.switch_loss)
+        lost += _rows({"returns": stats.switch_returns})
+        rows.append(("the switch was lost", lost))
     rows.append((f"rank {stats.rank}'s packets", _rows(stats.session)))
     if stats.switch is not None:
         rows.append((f"the switch in this process: {stats.switch['program']}", _ports(stats)))
@@ -112,6 +117,7 @@ def _is_zero(value: Any) -> bool:
 def _name(name: str) -> str:
     if name == "unix_s":
         return "when"
+    name = name.removesuffix("_unix_s") if name.endswith("_unix_s") else name
     for unit in ("_ns", "_s"):
         name = name.removesuffix(unit)
     return name.replace("_", " ")
@@ -123,7 +129,7 @@ def _value(name: str, value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int) and "bytes" in name.split("_"):
         return size_text(value)
-    if name == "unix_s":
+    if name.endswith("unix_s"):
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value))
     if isinstance(value, str):
         return value

@@ -13,21 +13,27 @@ from torch._C._distributed_c10d import Store
 
 from ina.errors import InaError
 from ina.host import Session, SessionStats
-from ina.host.errors import SessionFrozenError
+from ina.host.errors import SessionClosedError, SessionFrozenError
+from ina.host.failure_latch import OnFailure
+from ina.host.stop import Stop
 from ina.torch import host_node, rendezvous
-from ina.torch.aggregator import LocalAggregator
 from ina.torch.env import Settings
 from ina.torch.errors import GroupClosedError
 from ina.torch.fallback import Fallback, SwitchLoss
 from ina.torch.host_node import LocalNode
 from ina.torch.paths import VALUE_TYPES
 from ina.torch.rendezvous import Rendezvous
+from ina.torch.seat import Seat
 
 _JOIN_TIMEOUT_S = 120.0
 """Upper bound of the wait for the other workers; the group's own timeout may be shorter."""
 
 _CRASH_LEAVE_TIMEOUT_S = 1.0
 """After an uncaught exception the others do not leave in good order: hardly wait for them."""
+
+
+_LEAVE_S = 5.0
+"""Of a former incarnation: how long its nodes wait for ranks that have not left it."""
 
 
 class Sum(Protocol):
@@ -78,46 +84,45 @@ class Worker:
         self.rendezvous: Rendezvous = rendezvous.meet(
             store, ranks, rank, name if sub_group else "", settings, join_timeout_s
         )
-        host = self.rendezvous.embedded_with
+        self._rank, self._ranks, self._timeout, self._settings = rank, ranks, timeout, settings
         self._node: LocalNode | None = None
-        self._aggregator = LocalAggregator(settings.leave_timeout_s) if rank == 0 else None
+        self._next: Seat | None = None
+        """Joined, while sums still go over Gloo."""
+        self._former: SessionStats | None = None
+        """What sessions counted that were left."""
         try:
             self._node = host_node.find(store, rank, len(ranks), settings, join_timeout_s)
             if settings.on_switch_loss == "fallback":
-                self._fallback = Fallback(store, rank, len(ranks), timeout, name)
-            self._session = Session.join(
-                self.rendezvous.controller,
-                self.rendezvous.job,
-                rank,
-                len(ranks),
-                timeout_s=join_timeout_s,
-                host=settings.host,
-                token=settings.token,
-                tenant=settings.tenant,
-                priority=settings.priority,
-                mode=settings.mode,
-                transport=settings.transport,
-                congestion=settings.congestion,
-                dscp=settings.dscp,
-                verify=settings.verify,
-                threads=settings.threads,
-                local_workers=settings.local_workers or len(ranks),
-                op_timeout_s=timeout.total_seconds(),
-                controller_with_rank=ranks.index(host) if host in ranks else None,
-                recoverable=self._fallback is not None,
-                on_failure=self._fallback.on_failure if self._fallback is not None else None,
-                node=self._node,
-                wishes=settings.wishes,
-                aggregator=self._aggregator,
-            )
+                returns = settings.returns
+                self._fallback = Fallback(store, rank, len(ranks), timeout, name, returns=returns)
+            on_failure = self._fallback.on_failure if self._fallback is not None else None
+            self._seat = self._join(self._node, on_failure, join_timeout_s)
         except BaseException:
             if self._fallback is not None:
                 self._fallback.close(0.0)
-            self._close_nodes(0.0)
             rendezvous.part(self.rendezvous, 0.0)
             raise
         if self._fallback is not None:
-            self._fallback.watch(self._session)
+            self._fallback.watch(self._session, _Seats(self))
+
+    @property
+    def _session(self) -> Session:
+        return self._seat.session
+
+    def _join(
+        self,
+        node: LocalNode | None,
+        on_failure: OnFailure | None,
+        join_timeout_s: float,
+        stop: Stop | None = None,
+    ) -> Seat:
+        return Seat(
+            *(self.rendezvous, self._rank, self._ranks, node, self._settings),
+            join_timeout_s=join_timeout_s,
+            op_timeout=self._timeout,
+            on_failure=on_failure,
+            stop=stop,
+        )
 
     def submit(self, tensor: torch.Tensor, op: str) -> Sum:
         """Start the sum, or average, of a tensor over all ranks, in place.
@@ -126,7 +131,7 @@ class Worker:
         be touched before the end. ``op``: "sum" or "avg". All ranks submit the same in the same
         order. What fails is raised by the result's ``wait``.
         """
-        if self._fallback is not None and self._fallback.loss is not None:
+        if self._fallback is not None and self._fallback.is_away:
             return self._fallback.submit(tensor, op == "avg")
         try:
             return self._session.all_reduce_raw(
@@ -137,14 +142,20 @@ class Worker:
                 op,
                 keep=tensor,
             )
-        except SessionFrozenError:
-            assert self._fallback is not None, "only the fallback freezes"
+        except (SessionFrozenError, SessionClosedError):  # since it was looked at
+            if self._fallback is None or self._closed:
+                raise
             return self._fallback.submit(tensor, op == "avg")
 
     @property
     def switch_loss(self) -> SwitchLoss | None:
-        """How the group came to go on over Gloo; None: it has not."""
+        """How the group came to go on over Gloo, the last time; None: it never has."""
         return None if self._fallback is None else self._fallback.loss
+
+    @property
+    def switch_returns(self) -> int:
+        """How often the group has gone back to the network."""
+        return 0 if self._fallback is None else self._fallback.returns
 
     @property
     def values_per_packet(self) -> int:
@@ -157,8 +168,9 @@ class Worker:
         return self._session.path
 
     def stats(self) -> SessionStats:
-        """What the session counted."""
-        return self._session.stats()
+        """What its sessions counted."""
+        stats, former = self._session.stats(), self._former
+        return stats if former is None else stats.after(former)
 
     def fail(self, error: InaError) -> None:
         """End all that is under way, and all that comes, with ``error``."""
@@ -180,20 +192,40 @@ class Worker:
         try:
             if self._fallback is not None:
                 self._fallback.close(leave_timeout_s)
-            if self._aggregator is not None:
-                self._aggregator.patience_s = leave_timeout_s
-            self._session.close()
+            self._seat.close(leave_timeout_s)
         finally:
-            self._close_nodes(leave_timeout_s)
             rendezvous.part(self.rendezvous, leave_timeout_s)
-
-    def _close_nodes(self, leave_timeout_s: float) -> None:
-        if self._aggregator is not None:
-            self._aggregator.close()
-        if self._node is not None:
-            self._node.close(leave_timeout_s)
 
     def abort(self, what: str) -> None:
         """Leave at once: what is under way ends with a :class:`GroupClosedError` that says so."""
         self.fail(GroupClosedError(f"{what}: it has been aborted"))
         self.close(0.0)
+
+
+class _Seats:
+    """See :class:`ina.torch.fallback.comeback.Seats`."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._number = 0
+
+    def leave(self) -> None:
+        self._number += 1
+        self._worker._seat.close(_LEAVE_S)
+
+    def join(self, on_failure: OnFailure, stop: Stop, timeout_s: float) -> Session:
+        worker = self._worker
+        node = None if worker._node is None else worker._node.again(self._number)
+        worker._next = worker._join(node, on_failure, timeout_s, stop)
+        return worker._next.session
+
+    def give_up(self) -> None:
+        joined, self._worker._next = self._worker._next, None
+        if joined is not None:
+            joined.close(_LEAVE_S)
+
+    def use(self) -> None:
+        worker = self._worker
+        assert worker._next is not None
+        worker._former = worker.stats()
+        worker._seat, worker._next = worker._next, None

@@ -56,6 +56,41 @@ def test_two_racks_meet_in_the_spine() -> None:
     )
 
 
+TWO_SPINES = "leaf1-spine1 leaf2-spine1 leaf1-spine2 leaf2-spine2"
+
+
+@pytest.mark.parametrize(
+    ("away", "root"),
+    [
+        ((), "spine1"),
+        (("spine1",), "spine2"),
+        (("spine2",), "spine1"),
+        (("spine1", "spine2"), "spine1"),  # there is no way around: who joins hears why
+        (("leaf1", "spine1"), "spine2"),  # a rack has no other top
+    ],
+)
+def test_trees_go_around_switches_that_are_away(away: tuple[str, ...], root: str) -> None:
+    hosts = {"10.0.0.1": "leaf1", "10.0.0.2": "leaf2"}
+    placed = Nearest(fabric(TWO_SPINES, hosts), is_reached=lambda switch: switch not in away)
+    ranks = {number: At(IPv4Address(address)) for number, address in enumerate(hosts)}
+    tree = placed.tree("j", ranks)
+    assert [node.switch for node in tree.switches] == [root, "leaf1", "leaf2"]
+    port = int(root[-1])
+    assert [node.parent_port for node in tree.switches[1:]] == [port, port]
+
+
+def test_trees_come_back_once_switches_do() -> None:
+    hosts = {"10.0.0.1": "leaf1", "10.0.0.2": "leaf2"}
+    away = {"spine1"}
+    placed = Nearest(fabric(TWO_SPINES, hosts), is_reached=lambda switch: switch not in away)
+    ranks = {number: At(IPv4Address(address)) for number, address in enumerate(hosts)}
+    assert placed.tree("j", ranks).root.switch == "spine2"
+    away.clear()
+    assert placed.tree("j", ranks).root.switch == "spine1"
+    away.add("spine1")
+    assert placed.tree("j", ranks).root.switch == "spine2"
+
+
 def test_who_shares_memory_with_a_switch_is_below_that_one() -> None:
     placed = Nearest(fabric(LEAF_SPINE, {"10.0.0.2": "leaf2"}))
     shm, listed = IPv4Address("127.64.0.7"), IPv4Address("10.0.0.2")

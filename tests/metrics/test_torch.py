@@ -19,6 +19,7 @@ from tests.torch.launch import launch
 @dataclass(eq=False)  # counted by what it is, as a group
 class FakeGroup:
     lost: bool = False
+    returned_unix_s: float = 0.0
     rank: int = 1
 
     def stats(self, *, with_switch: bool = True) -> GroupStats:
@@ -37,7 +38,8 @@ class FakeGroup:
             other_collectives={"broadcast": 4},
             session={},
             switch=None,
-            switch_loss={"reason": "gone"} if self.lost else None,
+            switch_loss={"returned_unix_s": self.returned_unix_s} if self.lost else None,
+            switch_returns=int(self.returned_unix_s > 0),
         )
 
 
@@ -46,6 +48,8 @@ def test_sums_by_path_and_a_lost_switch() -> None:
     whole, lost = FakeGroup(), FakeGroup(lost=True, rank=0)
     collector.groups.add(whole)
     collector.groups.add(lost)
+    back = FakeGroup(lost=True, rank=2, returned_unix_s=1.8e9)
+    collector.groups.add(back)
     with MetricsServer("127.0.0.1:0", [collector]) as server:
         found = scrape(server.address)
     of = {"job_name": "train", "rank": "1"}
@@ -54,6 +58,9 @@ def test_sums_by_path_and_a_lost_switch() -> None:
     assert found.value("ina_torch_other_collectives_total", **of, collective="broadcast") == 4
     assert found.value("ina_torch_switch_lost", **of) == 0
     assert found.value("ina_torch_switch_lost", job_name="train", rank="0") == 1
+    assert found.value("ina_torch_switch_returns_total", job_name="train", rank="0") == 0
+    assert found.value("ina_torch_switch_lost", job_name="train", rank="2") == 0
+    assert found.value("ina_torch_switch_returns_total", job_name="train", rank="2") == 1
 
 
 def served(rank: int, workers: int) -> tuple[float, float, float]:

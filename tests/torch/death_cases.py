@@ -34,11 +34,14 @@ class Training:
     steps: int
     pause_s: float = 0.0
     """Sleep of every rank in each step: makes the run longer, not busier."""
+    returns: int = 0
+    """It goes on until the group has gone back to the network so often, and some steps longer."""
 
     def __call__(self, rank: int, workers: int) -> Outcome:
         """Run it over the default group."""
         parameters = initial()
-        for step in range(self.steps):
+        step, steps, returned = 0, self.steps, 0
+        while step < steps:
             gradients = [
                 torch.from_numpy(gradient(self.seed, step, rank, parameter))
                 for parameter in parameters
@@ -54,16 +57,25 @@ class Training:
                 for parameter, one in zip(parameters, gradients, strict=True)
             ]
             if rank == 0:
-                said = self.folder / "step.part"
-                said.write_text(str(step + 1))
-                said.rename(self.folder / "step")
+                self._say("step", step + 1)
+            step += 1
+            if self.returns:  # all ranks go back at the same all_reduce
+                before, returned = returned, ina.torch.stats().switch_returns
+                if rank == 0 and returned > before:
+                    self._say("returns", returned)
+                steps = max(steps, step + 10) if returned < self.returns else steps
             time.sleep(self.pause_s)
-        return Outcome(self.steps, digest(parameters), None, ina.torch.stats())
+        return Outcome(step, digest(parameters), None, ina.torch.stats())
 
-    def undisturbed(self, workers: int) -> str:
+    def _say(self, name: str, number: int) -> None:
+        said = self.folder / f"{name}.part"
+        said.write_text(str(number))
+        said.rename(self.folder / name)
+
+    def undisturbed(self, workers: int, steps: int | None = None) -> str:
         """The digest of the parameters at the end, without a network."""
         parameters = initial()
-        for step in range(self.steps):
+        for step in range(self.steps if steps is None else steps):
             sums = [
                 sum(
                     (gradient(self.seed, step, rank, parameter) for rank in range(workers)),

@@ -7,6 +7,7 @@ needed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -34,14 +35,18 @@ class _Switch:
 class FabricServices:
     """As :class:`~tests.torch.services.Services`, of three switches."""
 
-    def __init__(self, folder: Path, *, lease_s: float, loss_s: float) -> None:
+    def __init__(
+        self, folder: Path, *, lease_s: float, loss_s: float, spines: Sequence[str] = (SPINE,)
+    ) -> None:
+        """``spines``: each has links to both leaves; the first is used."""
+        self._spines = spines
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._lease_s, self._loss_s = folder, lease_s, loss_s
         self.controller = Service("controller", folder)
         self.controller_addr = "127.0.0.1:0"
         self._switches = {
             name: _Switch(Service(name, folder), f"127.0.9.{number}")
-            for number, name in enumerate((*LEAVES, SPINE), 1)
+            for number, name in enumerate((*LEAVES, *spines), 1)
         }
 
     def __enter__(self) -> FabricServices:
@@ -66,6 +71,10 @@ class FabricServices:
     def environ(self) -> dict[str, str]:
         """The variables of workers that use this controller."""
         return {"INA_CONTROLLER": self.controller_addr}
+
+    def log(self, name: str) -> str:
+        """What the controller or a switch has said."""
+        return self._service(name).log.read_text()
 
     def kill(self, name: str) -> None:
         """``kill -9`` of the controller or of a switch."""
@@ -110,7 +119,11 @@ class FabricServices:
             f"loss_s = {self._loss_s}"
             for name, switch in self._switches.items()
         ]
-        parts += [f'[[link]]\nswitches = ["{leaf}", "{SPINE}"]' for leaf in LEAVES]
+        parts += [
+            f'[[link]]\nswitches = ["{leaf}", "{spine}"]'
+            for spine in self._spines
+            for leaf in LEAVES
+        ]
         parts += [
             f'[[host]]\naddress = "{address}"\nswitch = "{leaf_of(rank)}"'
             for rank, address in enumerate(HOSTS)

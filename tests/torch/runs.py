@@ -43,6 +43,11 @@ class Run:
         said = self.training.folder / "step"
         return int(said.read_text()) if said.exists() else 0
 
+    def wait_for_return(self, number: int) -> None:
+        """Until rank 0 has gone back to the network so often."""
+        said = self.training.folder / "returns"
+        wait_until(lambda: said.exists() and int(said.read_text()) >= number, f"return {number}")
+
     def wait_for_step(self, step: int) -> None:
         """Until rank 0 has done so many."""
         wait_until(lambda: self.step() >= step, f"step {step}")

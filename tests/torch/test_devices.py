@@ -12,7 +12,7 @@ from torch._C._distributed_c10d import HashStore
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import ina.torch
-from ina.torch import worker
+from ina.torch import seat
 from tests.torch import device_cases
 from tests.torch.launch import launch
 from tests.torch.manual_session import ManualSession
@@ -45,7 +45,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[ManualSession]:
     """Groups of one worker, over a manual session."""
     session = ManualSession()
     joins = type("Joins", (), {"join": staticmethod(lambda *_, **__: session)})
-    monkeypatch.setattr(worker, "Session", joins)
+    monkeypatch.setattr(seat, "Session", joins)
     monkeypatch.setenv("INA_CONTROLLER", "127.0.0.1:1")
     yield session
     if dist.is_initialized():

@@ -16,7 +16,7 @@ from ina.errors import UnavailableError
 from ina.host.errors import JobEndedError
 from ina.torch import deadlines, embedded
 from ina.torch.deadlines import Deadlines
-from ina.torch.fallback import fallback, sums
+from ina.torch.fallback import fallback, member, sums
 from ina.torch.fallback.fallback import Fallback
 from ina.torch.fallback.sums import GlooSums
 from ina.torch.worker import Worker
@@ -54,20 +54,20 @@ def test_of_a_program_that_has_crashed(crashed: bool, monkeypatch: pytest.Monkey
     """Its other ranks have nothing to expect of it."""
     one: Any = Worker.__new__(Worker)
     one._closing, one._closed = threading.Lock(), False
-    one._fallback, one._session, one.rendezvous = mock.Mock(), mock.Mock(), None
-    one._node = one._aggregator = None
+    one._fallback, one._seat, one.rendezvous = mock.Mock(), mock.Mock(), None
     monkeypatch.setattr("ina.torch.rendezvous.part", mock.Mock())
     if crashed:
         monkeypatch.setattr(sys, "last_value", ValueError(), raising=False)
     else:
         monkeypatch.delattr(sys, "last_value", raising=False)
     one.close(30.0)
-    one._fallback.close.assert_called_once_with(1.0 if crashed else 30.0)
+    for ended in (one._fallback, one._seat):
+        ended.close.assert_called_once_with(1.0 if crashed else 30.0)
 
 
 def test_of_the_wait_for_a_reason_that_nobody_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that has ended may have lost its switch: then another rank says so, soon."""
-    monkeypatch.setattr(fallback, "_HEARSAY_S", 0.05)
+    monkeypatch.setattr(member, "_HEARSAY_S", 0.05)
     one = Fallback(HashStore(), 0, 1, timedelta(seconds=20), "test")
     assert not one.on_failure(JobEndedError("it has ended"))
     one.close(0.0)

@@ -45,6 +45,7 @@ def test_all_set(tmp_path: Path) -> None:
         "INA_LOSS_SEED": "7",
         "INA_STATS_DIR": str(tmp_path),
         "INA_LEAVE_TIMEOUT_S": "2.5",
+        "INA_SWITCH_RETURN": "0",
     }
     assert Settings.from_environ(environ) == Settings(
         job="mine",
@@ -53,6 +54,7 @@ def test_all_set(tmp_path: Path) -> None:
         priority=-3,
         wishes=Wishes(1795626000.0, 900, 60.0),
         on_switch_loss="fallback",
+        returns=False,
         host="10.0.0.1",
         transport="udp",
         threads=4,
@@ -148,6 +150,9 @@ def test_options_go_before_the_environment() -> None:
     settings = Settings.from_environ({"INA_TENANT": "vision", "INA_PRIORITY": "4"})
     over = Options(on_switch_loss="fallback", priority=0, host_node=False).over(settings)
     assert over == Settings(tenant="vision", priority=0, on_switch_loss="fallback", host_node=False)
+    assert not Options(returns=False).over(Settings()).returns
+    with pytest.raises(SettingError, match="INA_SWITCH_RETURN=no: want 0 or 1"):
+        Settings.from_environ({"INA_SWITCH_RETURN": "no"})
     with pytest.raises(SettingError, match="on_switch_loss=panic: want error or fallback"):
         Options(on_switch_loss="panic")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -37,8 +37,15 @@ class Group:
     """Workers of one job, each in a thread of its own when it joins, over one embedded switch."""
 
     def __init__(
-        self, workers: int, loss_rate: float, seed: int, verify: Verify | None = None
+        self,
+        workers: int,
+        loss_rate: float,
+        seed: int,
+        verify: Verify | None = None,
+        *,
+        stay: Sequence[int] = (),
     ) -> None:
+        """``stay``: ranks that do not want to go back to the network."""
         self.embedded = Embedded(values=_VALUES, slots=32, loss_rate=loss_rate, loss_seed=seed)
         self.embedded.__enter__()
         store = HashStore()
@@ -49,7 +56,7 @@ class Group:
         def join(rank: int) -> Worker:
             return Worker(
                 store, rank, range(workers), timedelta(seconds=_LIMIT_S), name="g",
-                sub_group=False, settings=settings,
+                sub_group=False, settings=replace(settings, returns=rank not in stay),
             )  # fmt: skip
 
         with ThreadPoolExecutor(workers) as pool:
@@ -73,9 +80,10 @@ class Group:
     def wait_for_gloo(self) -> None:
         """Until all have gone over to it."""
         for worker in self.workers:
-            assert worker._fallback is not None
-            assert worker._fallback._settled.wait(_LIMIT_S)
-            assert worker.switch_loss is not None
+            deadline = time.monotonic() + _LIMIT_S
+            while worker.switch_loss is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
 
 
 @pytest.fixture
@@ -195,6 +203,8 @@ def test_a_switch_whose_memory_loses_bits_is_given_up(verify: Verify, tmp_path: 
                 assert all(worker.switch_loss is None for worker in group.workers)
         group.wait_for_gloo()
         losses = [worker.switch_loss for worker in group.workers]
+        fallbacks = [worker._fallback for worker in group.workers]
+        assert all(one is not None and not one._gate.returns for one in fallbacks)  # to that switch
         assert all(one and "not the sum of what the workers sent" in one.reason for one in losses)
     finally:
         group.close()
@@ -266,7 +276,9 @@ def test_other_failures_are_not_taken_over(pair: Group) -> None:
 def test_what_differs_is_not_summed_by_gloo(pair: Group, monkeypatch: pytest.MonkeyPatch) -> None:
     over = pair.workers[0]._fallback
     assert over is not None
-    monkeypatch.setattr(over._signal, "hear", lambda _limit_s: "another rank says it is lost")
+    monkeypatch.setattr(
+        over._member.signal, "hear", lambda _limit_s: "another rank says it is lost"
+    )
     waiting = pair.workers[0].submit(torch.ones(100), "sum")
     pair.workers[0]._session.fail(RanksDifferError("ranks differ in all-reduce 1"))
     with pytest.raises(RanksDifferError):

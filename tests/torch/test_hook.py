@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import ina.torch
 from ina.host.errors import OperationTimeoutError
-from ina.torch import worker
+from ina.torch import seat
 from tests.torch import hook_cases
 from tests.torch.launch import launch
 from tests.torch.manual_session import ManualSession
@@ -39,7 +39,7 @@ def test_hooks_over_ina(tmp_path: Path) -> None:
 def test_backward_raises_what_ended_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     session = ManualSession()
     joins = type("Joins", (), {"join": staticmethod(lambda *_, **__: session)})
-    monkeypatch.setattr(worker, "Session", joins)
+    monkeypatch.setattr(seat, "Session", joins)
     monkeypatch.setenv("INA_CONTROLLER", "127.0.0.1:1")
     dist.init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
     try:

@@ -73,4 +73,14 @@ def test_a_lost_switch_and_nothing_over_gloo_are_said() -> None:
         ["recovery", "250 ms"],
     ]
     assert shown[shown.index("through Gloo") + 1] == "  none"
+    assert not any("return" in line for line in shown)
     assert not any(line.startswith("the switch in this") for line in shown)
+
+
+def test_a_return_to_the_network_is_said() -> None:
+    loss = {"reason": "gone", "unix_s": 1.8e9, "returned_unix_s": 1.8e9, "away_s": 1.5}
+    shown = str(replace(STATS, switch_loss=loss, switch_returns=2)).splitlines()
+    start = shown.index("the switch was lost")
+    rows = dict(line.split(maxsplit=1) for line in shown[start + 1 : start + 6])
+    assert rows["returned"] == rows["when"]
+    assert (rows["away"], rows["returns"]) == ("1.5 s", "2")

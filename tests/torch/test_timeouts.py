@@ -14,7 +14,7 @@ from torch._C._distributed_c10d import HashStore
 from torch.distributed.distributed_c10d import _abort_process_group, _set_pg_timeout
 
 from ina.host.errors import OperationTimeoutError
-from ina.torch import ProcessGroupIna, errors, worker
+from ina.torch import ProcessGroupIna, errors, seat
 from ina.torch.deadlines import Deadlines
 from tests.torch.manual_session import ManualSession
 
@@ -32,7 +32,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[ManualSession]:
         def join(*_: object, **__: object) -> ManualSession:
             return manual
 
-    monkeypatch.setattr(worker, "Session", Joins)
+    monkeypatch.setattr(seat, "Session", Joins)
     monkeypatch.setenv("INA_CONTROLLER", "127.0.0.1:1")
     dist.init_process_group("ina", store=HashStore(), rank=0, world_size=1, timeout=_LIMIT)
     yield manual

@@ -18,7 +18,7 @@ from torch.distributed.distributed_c10d import _coalescing_manager
 from torch.nn.parallel import DistributedDataParallel
 
 import ina.torch
-from ina.torch import errors, worker
+from ina.torch import errors, seat
 from ina.torch.embedded import HOST
 from ina.torch.env import Settings
 from ina.torch.rendezvous import meet
@@ -35,7 +35,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[ManualSession]:
         def join(*_: object, **__: object) -> ManualSession:
             return manual
 
-    monkeypatch.setattr(worker, "Session", Joins)
+    monkeypatch.setattr(seat, "Session", Joins)
     monkeypatch.setenv("INA_CONTROLLER", "127.0.0.1:1")
     dist.init_process_group(
         "ina", store=HashStore(), rank=0, world_size=1, timeout=timedelta(seconds=20)

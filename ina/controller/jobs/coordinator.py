@@ -35,7 +35,7 @@ from ina.controller.jobs.events import EventBus, job_event
 from ina.controller.jobs.outages import Outages
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
-from ina.controller.jobs.removal import Removals
+from ina.controller.jobs.removal import LOOK_S, Removals
 from ina.controller.jobs.results_groups import regroup, share_if_room, take_out
 from ina.controller.jobs.room import Room
 from ina.controller.retry import Persistence, fail
@@ -101,7 +101,9 @@ class Coordinator:
         contributions: int = 0,
         mode: str = "",
     ) -> Job:
-        """See :meth:`Registry.create`. Waits ``wait_s`` for a leaving job of this name to end."""
+        """See :meth:`Registry.create`. Waits ``wait_s`` for a leaving job of this name to end, and
+        does not wait for switches that are away where there are others.
+        """
         deadline_s = self._clock() + wait_s
         while True:
             now_s = self._expire()
@@ -119,9 +121,11 @@ class Coordinator:
             except JobConflictError:
                 former = self.registry.get(name)
                 left_s = deadline_s - self._clock()
+                if self._removals.free_name(former, self.events):
+                    continue
                 if former.state is not JobState.LEAVING or left_s <= 0:
                     raise
-                await self._removals.wait(former, left_s)
+                await self._removals.wait(former, min(left_s, LOOK_S))
                 continue
             if job not in before:
                 self.record.save("create", job)

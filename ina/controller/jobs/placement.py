@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 from typing import Protocol
 
-from ina.controller.errors import JobRequestError, NoRoomError
+from ina.controller.errors import JobRequestError, NoRoomError, SwitchError
 from ina.controller.job import Endpoint
 from ina.controller.mapping import slots_of
 from ina.controller.memory import SlotRange, lanes_of
@@ -97,8 +97,14 @@ def slots_by_switch(
 def check_room(job: str, slots: int, forest: Forest, switches: Mapping[str, Capacity]) -> None:
     """Raises :class:`NoRoomError` where not every switch of the trees has room; says which and why.
 
-    :class:`JobRequestError`: as :func:`slots_by_switch`.
+    :class:`JobRequestError`: as :func:`slots_by_switch`. :class:`SwitchError`: one cannot be
+    reached: the job would keep its slots there until it is back.
     """
+    away = [name for name in forest.switches if not switches[name].is_reached()]
+    if away:
+        raise SwitchError(
+            f"job {job!r}: {', '.join(map(repr, away))} cannot be reached, and no way leads around"
+        )
     full = []
     for name, its in slots_by_switch(job, slots, forest, switches).items():
         memory = switches[name].memory

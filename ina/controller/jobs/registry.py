@@ -1,5 +1,4 @@
-"""All jobs of a controller: admission, names, numbers, trees of switches for each. No I/O; time is
-passed in.
+"""All jobs of a controller: admission, names, numbers, trees of switches. No I/O, no clock.
 
 Every method that changes something either does it wholly or raises and changes nothing.
 """
@@ -382,6 +381,11 @@ class Registry:
     def removed(self, job: Job) -> None:
         """No switch has any of the job's entries: frees its slots and number."""
         self._end(job, JobEvent.REMOVED)
+
+    def rename(self, job: Job, name: str) -> None:
+        """Gives it another name, which no job has."""
+        job.name, former = name, job.name
+        self._jobs[name] = self._jobs.pop(former)
 
     def expire(self, now_s: float) -> None:
         """Ends jobs that were created but that no worker has joined since."""

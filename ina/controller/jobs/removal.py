@@ -9,12 +9,17 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from ina.controller.errors import StandbyError
-from ina.controller.job import Job
+from ina.controller.job import Job, JobState
 from ina.controller.jobs import spread
+from ina.controller.jobs.events import EventBus, job_event
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.retry import Persistence, fail, wait_for
 from ina.controller.switches.switch import Switch
+from ina.rpc import controller_pb2 as pb2
+
+LOOK_S = 0.1
+"""How often who waits for a name looks whether the switches that keep it are away."""
 
 
 class Removals:
@@ -76,6 +81,26 @@ class Removals:
     async def wait(self, job: Job, timeout_s: float) -> None:
         """Until nothing is left of the job, or the time is over."""
         await wait_for(self._ended.setdefault(job, asyncio.Event()), timeout_s)
+
+    def free_name(self, job: Job, events: EventBus) -> bool:
+        """Whether another job may have its name, as it has another one now: nothing is left of it
+        but on switches that are away, and others can be used. There it keeps what it has.
+        """
+        capacities = self._registry.switches
+        is_over = job.state is JobState.LEAVING and not job.members and bool(job.switches)
+        is_away = not any(capacities[name].is_reached() for name in job.switches)
+        are_others = any(it.is_reached() for it in capacities.values() if it.is_switch)
+        aside, former = f"{job.name} (former {job.number})", job.name
+        is_new = all(other.name != aside for other in self._registry)
+        if not (is_over and is_away and are_others and is_new):
+            return False
+        self._registry.rename(job, aside)
+        self._record.save("set_aside", job)
+        where = ", ".join(map(repr, job.switches))
+        told = job_event(pb2.JOB_ENDED, job, reason=f"its slots wait for {where}: {aside!r}")
+        told.name = former
+        events.publish(told)
+        return True
 
     def forget(self, job: Job) -> None:
         """Nothing is left of it: who waits goes on."""

@@ -54,10 +54,13 @@ class Router:
         self.down = NOTHING
         """What was said to be down; beside it are switches that cannot be reached."""
         self.steps_of: StepsOf = lambda _job: None
-        self._nearest = Nearest(fabric, number)
+        self._nearest = Nearest(fabric, number, is_reached=self._is_reached)
         self._number = number
         self._registry: Registry | None = None
         self._config = config
+
+    def _is_reached(self, switch: str) -> bool:
+        return self._registry is None or self._registry.switches[switch].is_reached()
 
     def bind(self, registry: Registry) -> None:
         """Whose jobs, and whose switches' slots, count."""

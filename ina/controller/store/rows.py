@@ -80,7 +80,8 @@ def put_job(db: Transaction, job: Job, former: Saved | None = None) -> None:
     db.execute(
         f"INSERT INTO jobs ({_JOB_COLUMNS}, {_FORMER_COLUMNS})"
         f" VALUES ({', '.join('?' * 19)}, 0, 0, 0, '')"
-        " ON CONFLICT (number) DO UPDATE SET state = excluded.state, epoch = excluded.epoch,"
+        " ON CONFLICT (number) DO UPDATE SET name = excluded.name, state = excluded.state,"
+        " epoch = excluded.epoch,"
         " window_packets = excluded.window_packets, verify = excluded.verify,"
         " mapping_epoch = excluded.mapping_epoch, mapping_number = excluded.mapping_number,"
         " first_operation = excluded.first_operation, host_first = excluded.host_first,"

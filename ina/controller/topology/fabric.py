@@ -8,7 +8,7 @@ another one sends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Address
@@ -95,6 +95,15 @@ class Fabric:
         if len(path) < 2:
             raise KeyError(other)
         return self.link(switch, path[1]).port_of(switch)
+
+    def without(self, switches: Collection[str]) -> Fabric:
+        """The same less these switches and their links."""
+        return Fabric(
+            [it for it in self.switches if it not in switches],
+            [it for it in self.links if not set(it.switches).intersection(switches)],
+            {at: place for at, place in self.hosts.items() if place.switch not in switches},
+            self.data_ports,
+        )
 
     def link(self, one: str, other: str) -> Link:
         """The one that ways between two switches take, which it joins."""

@@ -40,11 +40,19 @@ class Nearest:
     """Places jobs over a fabric."""
 
     def __init__(
-        self, fabric: Fabric, number: PortNumber | None = None, *, keep_tops: bool = True
+        self,
+        fabric: Fabric,
+        number: PortNumber | None = None,
+        *,
+        keep_tops: bool = True,
+        is_reached: Callable[[str], bool] | None = None,
     ) -> None:
         """``number`` may raise; without it every port is a number already. ``keep_tops``: see
         :func:`tree_over`; workers are told where to send before the tree is known.
+        ``is_reached``: whether a switch can be written now; without, all can.
         """
+        self._is_reached = is_reached or (lambda switch: True)
+        self._around: tuple[frozenset[str], Fabric] | None = None
         self.fabric = fabric
         self._number = number or _plain
         self._keep_tops = keep_tops
@@ -89,10 +97,12 @@ class Nearest:
         return self._number(switch, port)
 
     def forest(self, job: str, endpoints: Mapping[int, Located]) -> Forest:
-        """Where the parts of all ranks are added up: one tree.
+        """Where the parts of all ranks are added up: one tree, around switches that cannot be
+        reached.
 
-        Raises :class:`JobRequestError`: a rank's host is unknown, no path joins two ranks' racks,
-        a switch would have more than 32 children or be deeper than 4 levels.
+        Where there is no way around, over them. Raises :class:`JobRequestError`: a rank's host is
+        unknown, no path joins two ranks' racks, a switch would have more than 32 children or be
+        deeper than 4 levels.
         """
         if len(endpoints) > MAX_WORLD_SIZE:
             raise JobRequestError(
@@ -102,10 +112,22 @@ class Nearest:
         for rank in sorted(endpoints):
             racks.setdefault(self.rack(job, rank, endpoints[rank]), []).append(rank)
         try:
-            tree = tree_over(self.fabric, racks, self._number, keep_tops=self._keep_tops)
-            return forest_of(tree)
+            return forest_of(self._tree_around(racks))
         except JobRequestError as error:
             raise JobRequestError(f"job {job!r}: {error}") from None
+
+    def _tree_around(self, racks: Mapping[str, Sequence[int]]) -> Tree:
+        names = self.fabric.switches
+        away = frozenset(it for it in names if it not in racks and not self._is_reached(it))
+        if away:
+            if self._around is None or self._around[0] != away:  # finding all paths takes a while
+                self._around = away, self.fabric.without(away)
+            try:
+                fabric = self._around[1]
+                return tree_over(fabric, racks, self._number, keep_tops=self._keep_tops)
+            except JobRequestError:
+                pass  # there is no way around
+        return tree_over(self.fabric, racks, self._number, keep_tops=self._keep_tops)
 
     def rack(self, job: str, rank: int, at: Located) -> str:
         """A worker's top of rack. Raises :class:`JobRequestError`: its host is unknown."""

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -21,23 +23,38 @@ class _Said(msgspec.Struct):
 
     export: Export | None = None
     error: str = ""  # why it cannot take part
+    returns: bool = False
 
 
-def agree(frozen: Frozen | InaError, peers: Peers) -> Plan:
+@dataclass(frozen=True)
+class Agreed:
+    """The same on all ranks."""
+
+    steps: Plan
+    newest: int
+    """Operations that some rank has submitted."""
+    returns: bool
+    """Whether all want to go back to the network."""
+
+
+def agree(frozen: Frozen | InaError, peers: Peers, *, returns: bool = False) -> Agreed:
     """What each rank has to do; the same on all of them, which all call this.
 
-    ``frozen``: this rank's session, or why it could not be frozen. Raises, on every rank,
+    ``frozen``: this rank's session, or why it could not be frozen. ``returns``: whether this one
+    wants to go back to the network. Raises, on every rank,
     :class:`FallbackError` if one cannot take part and :class:`~ina.host.errors.RecoveryError` if
     what they have does not fit together; and what ``peers`` raises.
     """
     mine = _Said(error=str(frozen)) if isinstance(frozen, InaError) else _Said(frozen.export)
+    mine.returns = returns
     exports = []
     for rank, message in enumerate(peers.gather(msgspec.msgpack.encode(mine))):
         said = msgspec.msgpack.decode(message, type=_Said)
         if said.export is None:
             raise FallbackError(f"rank {rank} cannot go on: {said.error}")
         exports.append(said.export)
-    return plan(exports)
+        returns &= said.returns
+    return Agreed(plan(exports), max(one.submitted for one in exports), returns)
 
 
 def hand_on(frozen: Frozen, steps: Plan, peers: Peers) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch._C._distributed_c10d import PrefixStore, Store
-from torch.distributed import AllreduceOptions, ProcessGroupGloo, Work
+from torch.distributed import AllreduceOptions, ProcessGroupGloo, ReduceOp, Work
 
 
 class Peers(Protocol):
@@ -54,7 +54,16 @@ class GlooPeers:
 
     def start_sum(self, tensor: torch.Tensor) -> Work:
         """Start to sum ``tensor`` over the ranks, in place."""
-        work: Work = self._backend.allreduce([tensor], AllreduceOptions())  # type: ignore[attr-defined]
+        return self._start(tensor, ReduceOp.SUM)
+
+    def start_least(self, tensor: torch.Tensor) -> Work:
+        """Start to find the least over the ranks of each element, in place."""
+        return self._start(tensor, ReduceOp.MIN)
+
+    def _start(self, tensor: torch.Tensor, op: ReduceOp.RedOpType) -> Work:
+        opts = AllreduceOptions()
+        opts.reduceOp = op  # type: ignore[assignment]  # torch converts the enumeration
+        work: Work = self._backend.allreduce([tensor], opts)  # type: ignore[attr-defined]
         return work
 
     def _all_gather(self, mine: torch.Tensor) -> list[torch.Tensor]:

@@ -26,9 +26,12 @@ class Resumption:
         self._frozen = frozen
         self._lock = threading.Lock()  # it is not thread-safe
         self._pending = {one.operation: one for one in frozen.export.pending}
+        self._left: set[int | None] = {*self._pending, None}  # None: until all have been started
         self.operations = 0
         self.elems = 0
         """Of those, how many are summed over Gloo."""
+        self.ended = threading.Event()
+        """All that was under way has: the session is not needed any more."""
 
     def start(self, steps: Plan, sums: GlooSums) -> None:
         """Start the sums of all chunks that are left, in the order of submission.
@@ -45,6 +48,7 @@ class Resumption:
                 self._start(left, sums)
             else:
                 self._complete(left.operation)
+        self._count()
 
     def fail(self, error: InaError) -> None:
         """End what is still pending."""
@@ -54,6 +58,7 @@ class Resumption:
                     self._frozen.fail(operation, error)
                 except RecoveryError:
                     continue  # has ended
+        self.ended.set()
 
     def _start(self, left: Sum | Pending, sums: GlooSums) -> None:
         operation, dtype = left.operation, _DTYPES[ValueType(left.value_type)]
@@ -71,6 +76,7 @@ class Resumption:
             except InaError as error:
                 with self._lock:
                     self._frozen.fail(operation, error)
+                self._count(operation)
 
         one.add_done_callback(ended)
         sums.start(one)
@@ -87,3 +93,10 @@ class Resumption:
     def _complete(self, operation: int) -> None:
         with self._lock:
             self._frozen.complete(operation)
+        self._count(operation)
+
+    def _count(self, operation: int | None = None) -> None:
+        with self._lock:
+            self._left.discard(operation)
+            if not self._left:
+                self.ended.set()

@@ -14,14 +14,19 @@ _LOST, _DONE = "lost", "done"
 POLL_S = 0.2
 
 
+def own_connection(store: Store, prefix: str) -> Store:
+    """The part of a group's store, where it offers that by a connection that nobody else blocks."""
+    prefixed = PrefixStore(prefix, store)
+    clone: Callable[[], Store] | None = getattr(prefixed, "clone", None)
+    return clone() if clone is not None else prefixed
+
+
 class LossSignal:
-    """Two keys of the group's store: why the switch is lost, and how many ranks are done."""
+    """Two keys of an incarnation of the job: why its switch is lost, how many ranks are done."""
 
     def __init__(self, store: Store, size: int) -> None:
-        """Uses a connection of its own where the store offers one: the group's may be blocked."""
-        prefixed = PrefixStore("ina/switch", store)
-        clone: Callable[[], Store] | None = getattr(prefixed, "clone", None)
-        self._store: Store = clone() if clone is not None else prefixed
+        """``store``: used by threads of their own, so it is best a connection of its own."""
+        self._store = store
         self._size = size
         self._deaf = False
 

@@ -20,7 +20,10 @@ _END_TIMEOUT_S = 5.0
 
 
 class GlooSum:
-    """One all-reduce, for whoever waits for it; stands in for ``ina.host.Handle``."""
+    """One all-reduce, for whoever waits for it; stands in for ``ina.host.Handle``.
+
+    Over Gloo, or over the network if the group goes back to it before it is its turn.
+    """
 
     def __init__(self, tensor: torch.Tensor, average: bool) -> None:
         """``tensor``: contiguous, of any shape; summed in place."""
@@ -29,6 +32,23 @@ class GlooSum:
         self._error: Exception | None = None
         self._ended = threading.Event()
         self._callbacks: list[Callable[[GlooSum], object]] = []
+        self._over_network: bool | None = None
+        self._heard: Callable[[bool], object] | None = None
+
+    def when_sent(self, function: Callable[[bool], object]) -> None:
+        """Call ``function(over_network)`` once it is known where this goes; for one caller."""
+        with self._lock:
+            self._heard = function
+            over_network = self._over_network
+        if over_network is not None:
+            function(over_network)
+
+    def sent(self, *, over_network: bool) -> None:
+        """Say where it goes, once."""
+        with self._lock:
+            self._over_network, heard = over_network, self._heard
+        if heard is not None:
+            heard(over_network)
 
     def add_done_callback(self, function: Callable[[GlooSum], object]) -> None:
         """Call ``function(self)`` at the end, from the thread that brings it, or now."""
@@ -43,7 +63,7 @@ class GlooSum:
         return self._ended.is_set()
 
     def wait(self) -> None:
-        """Wait for the sum; raises :class:`FallbackError` if there is none."""
+        """Wait for the sum; raises :class:`FallbackError`, or the session's error."""
         self._ended.wait()
         if self._error is not None:
             raise self._error
@@ -85,21 +105,35 @@ class GlooSums:
 
         All ranks must start the same ones in the same order.
         """
+        self._start(one, lambda: self._begin(one.tensor))
+
+    def start_least(self, one: GlooSum) -> None:
+        """As :meth:`start`, the least of all ranks' int64 in place of the sum."""
+        self._start(one, lambda: (one.tensor, self._tried(self._peers.start_least, one.tensor)))
+
+    def _start(
+        self, one: GlooSum, begin: Callable[[], tuple[torch.Tensor, Work | RuntimeError]]
+    ) -> None:
         with self._lock:
             closed = self._closed
             if closed is None:
                 self._unended.add(one)
-                self._under_way.put((one, *self._begin(one.tensor)))
+                self._under_way.put((one, *begin()))
         if closed is not None:
             one.end(closed)
 
     def _begin(self, tensor: torch.Tensor) -> tuple[torch.Tensor, Work | RuntimeError]:
         # The network rounds the sum of small floats once; Gloo would round each addition.
         wide = tensor.detach().float() if tensor.dtype in _SMALL_FLOATS else tensor
+        return wide, self._tried(self._peers.start_sum, wide)
+
+    def _tried(
+        self, start: Callable[[torch.Tensor], Work], tensor: torch.Tensor
+    ) -> Work | RuntimeError:
         try:
-            return wide, self._peers.start_sum(wide)
+            return start(tensor)
         except RuntimeError as error:
-            return wide, error
+            return error
 
     def close(self, error: InaError) -> None:
         """End what is under way with ``error``, and what is started later; idempotent."""
