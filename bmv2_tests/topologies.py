@@ -46,12 +46,12 @@ class HostPlace:
 
 
 def gateway_mac(rack: int) -> str:
-    """Of the switch of a rack; the spine's is that of rack 255."""
+    """Of the switch of a rack; the first spine's is that of rack 255."""
     return f"02:00:0a:00:{rack:02x}:fe"
 
 
 SPINE = 255
-"""The rack of the spine, where no host is."""
+"""The rack of the first spine, where no host is; others' count down from it."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,15 @@ def star(hosts: int) -> Plan:
 
 def two_racks(hosts_each: int) -> Plan:
     """Two leaves with hosts, each a network of its own, below a spine; all three sum and route."""
-    racks = (1, 2)
-    trunk = hosts_each + 1  # of a leaf, towards the spine; the spine's port r is rack r's
+    return leaf_spine(1, 2, hosts_each)
+
+
+def leaf_spine(spines: int, leaves: int, hosts_each: int) -> Plan:
+    """Leaves with hosts, each a network of its own, all joined to each spine; all sum and route.
+
+    Between racks the first spine routes.
+    """
+    racks = range(1, leaves + 1)
     places = tuple(
         HostPlace((rack - 1) * hosts_each + n, rack, n)
         for rack in racks
@@ -117,6 +124,7 @@ def two_racks(hosts_each: int) -> Plan:
     switches = []
     for rack in racks:
         own = [place for place in places if place.rack == rack]
+        first_trunk = hosts_each + 1  # of a leaf, towards the first spine
         switches.append(
             SwitchPlace(
                 rack,
@@ -130,17 +138,22 @@ def two_racks(hosts_each: int) -> Plan:
                             Route(f"{place.address}/32", place.port, gateway_mac(rack), place.mac)
                             for place in own
                         ),
-                        Route("10.0.0.0/16", trunk, gateway_mac(rack), gateway_mac(SPINE)),
+                        Route("10.0.0.0/16", first_trunk, gateway_mac(rack), gateway_mac(SPINE)),
                     ),
                 ),
             )
         )
-    routes = tuple(
-        Route(f"10.0.{rack}.0/24", rack, gateway_mac(SPINE), gateway_mac(rack)) for rack in racks
-    )
-    spine = SwitchPlace(3, SPINE, Forwarding(router_mac=gateway_mac(SPINE), routes=routes))
-    trunks = tuple((f"s{rack}", trunk, spine.name, rack) for rack in racks)
-    return Plan(places, (*switches, spine), trunks)
+    trunks = []
+    for spine in range(spines):
+        mac = gateway_mac(SPINE - spine)
+        routes = tuple(Route(f"10.0.{rack}.0/24", rack, mac, gateway_mac(rack)) for rack in racks)
+        place = SwitchPlace(
+            leaves + 1 + spine, SPINE - spine, Forwarding(router_mac=mac, routes=routes)
+        )
+        switches.append(place)
+        # A spine's port r is rack r's.
+        trunks += [(f"s{rack}", hosts_each + 1 + spine, place.name, rack) for rack in racks]
+    return Plan(places, tuple(switches), tuple(trunks))
 
 
 class PlanTopo(Topo):  # type: ignore[misc]

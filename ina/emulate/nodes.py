@@ -163,13 +163,16 @@ def _hosts(topology: Topology) -> list[dict[str, Any]]:
 
 
 def controller_toml(config: dict[str, Any]) -> str:
-    """A document of tables, lists and scalars as TOML, one top-level key a line."""
-    return "".join(f"{json.dumps(key)} = {_toml(value)}\n" for key, value in config.items())
+    """A document of tables, lists and scalars as TOML, one top-level key a line; None is left out,
+    for TOML has none."""
+    said = {key: value for key, value in config.items() if value is not None}
+    return "".join(f"{json.dumps(key)} = {_toml(value)}\n" for key, value in said.items())
 
 
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
-        pairs = (f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items())
+        said = {key: item for key, item in value.items() if item is not None}
+        pairs = (f"{json.dumps(key)} = {_toml(item)}" for key, item in said.items())
         return "{ " + ", ".join(pairs) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"

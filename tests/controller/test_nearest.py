@@ -73,7 +73,7 @@ def test_trees_go_around_switches_that_are_away(away: tuple[str, ...], root: str
     hosts = {"10.0.0.1": "leaf1", "10.0.0.2": "leaf2"}
     placed = Nearest(fabric(TWO_SPINES, hosts), is_reached=lambda switch: switch not in away)
     ranks = {number: At(IPv4Address(address)) for number, address in enumerate(hosts)}
-    tree = placed.tree("j", ranks)
+    (tree,) = placed.forest("j", ranks)
     assert [node.switch for node in tree.switches] == [root, "leaf1", "leaf2"]
     port = int(root[-1])
     assert [node.parent_port for node in tree.switches[1:]] == [port, port]
@@ -84,11 +84,11 @@ def test_trees_come_back_once_switches_do() -> None:
     away = {"spine1"}
     placed = Nearest(fabric(TWO_SPINES, hosts), is_reached=lambda switch: switch not in away)
     ranks = {number: At(IPv4Address(address)) for number, address in enumerate(hosts)}
-    assert placed.tree("j", ranks).root.switch == "spine2"
+    assert placed.forest("j", ranks).root.switch == "spine2"
     away.clear()
-    assert placed.tree("j", ranks).root.switch == "spine1"
+    assert placed.forest("j", ranks).root.switch == "spine1"
     away.add("spine1")
-    assert placed.tree("j", ranks).root.switch == "spine2"
+    assert placed.forest("j", ranks).root.switch == "spine2"
 
 
 def test_who_shares_memory_with_a_switch_is_below_that_one() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ina.controller.config import Config, make_config
-from ina.controller.errors import JobRequestError, NoRoomError
+from ina.controller.errors import JobRequestError, NoRoomError, SwitchError
 from ina.controller.job import Endpoint, Job
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
@@ -125,9 +125,10 @@ def test_a_switch_that_is_not_reached_is_left_out_as_long_as_another_way_leads_t
     placed.lost = {"spine1"}
     assert roots(placed.placed("train", ALL)) == ["spine2"]
     placed.lost = {"leaf1"}  # its workers have no other
-    assert set(roots(placed.placed("other", ALL))) <= {"spine1", "spine2"}
-    placed.lost = set(placed.fabric.switches)  # none has been reached yet
-    assert roots(placed.placed("third", ALL)) == ["spine1", "spine2"]
+    job = placed.joined("other", ALL)
+    with pytest.raises(SwitchError, match="'leaf1' cannot be reached, and no way leads around"):
+        placed.registry.place(job)
+    assert {it.memory.used() for it in placed.registry.switches.values()} == {0, 64}
 
 
 def test_nearest_goes_around_what_is_down_too() -> None:
