@@ -34,12 +34,19 @@ def _outcomes(family: str, *names: str) -> dict[str, list[float]]:
     return found
 
 
-@pytest.mark.parametrize("family", ["grid", "panama", "fat-tree"])
+@pytest.mark.parametrize("family", ["grid", "goat", "panama", "fat-tree"])
 def test_ina_is_as_good_as_any_policy_in_the_papers_settings(family: str) -> None:
     names = [it for it in FAMILIES[family].policies if it not in ("grid", "exact", "atp")]
     steps = _outcomes(family, *names)
     for name in names:
         assert np.mean(steps["ina"]) <= np.mean(steps[name]) * (1 + 1e-9)
+
+
+def test_where_few_places_sum_ina_goes_out_of_its_way_to_them() -> None:
+    """As GRID does with its linear program: trees of shortest ways alone take three times as long."""
+    case = next(FAMILIES["goat"].cases(True))
+    own, grid = (run_one("goat", case, named(name, case)).step for name in ("ina", "grid"))
+    assert own <= 1.1 * grid
 
 
 def test_late_workers_cost_atp_and_not_goat() -> None:

@@ -25,6 +25,8 @@ from ina.controller.routing.ways import FAR, Ways
 
 MOST = 64
 """Candidates of a job."""
+_SPREAD = 6
+"""Choices of ways, where some places on them only forward."""
 _FEW = 4
 """Slow places, of which each combination may be done without: 16 times as many candidates."""
 SPARE_CABLES = 2
@@ -46,6 +48,8 @@ class Candidates:
     """Resources that any of them needs: cables, then places behind them, by number."""
     seconds: Floats
     """(candidates, columns): of a step of the whole job."""
+    variants: Ints
+    """(candidates,): of the ways that racks take to each root."""
     kept: tuple[PlannedTree, ...] = ()
     """The last of the candidates: trees that were found otherwise."""
 
@@ -64,6 +68,7 @@ class Candidates:
             roots=self.roots[numbers],
             nodes=self.nodes[numbers],
             seconds=self.seconds[numbers],
+            variants=self.variants[numbers],
             kept=(),
         )
 
@@ -73,7 +78,8 @@ class Candidates:
         if number >= found:
             return self.kept[number - found]
         network, root = self.ways.network, int(self.roots[number])
-        towards, nodes = self.ways.towards[0][root], self.nodes[number]
+        towards = self.ways.variant(int(self.variants[number]))[0][root]
+        nodes = self.nodes[number]
         up: dict[int, Way] = {}
         for node in np.flatnonzero(nodes):
             if node != root:
@@ -114,7 +120,10 @@ def candidates_of(
     if not len(roots):
         raise RoutingError(f"job {demand.name!r}: {_why_none(network, demand, sums)}")
     near = _near(ways, roots, racks, most)
-    return _made(ways, demand, near, list(_masks(ways, near, racks, sums)), most)
+    masks = list(_masks(ways, near, racks, sums))
+    # What forwards sends on every part that comes: it had better not all take one way.
+    spreads = network.forwards is None and not all(mask.all() for mask in masks)
+    return _made(ways, demand, near, masks, most, _SPREAD if spreads else 1)
 
 
 def candidates_at(ways: Ways, demand: Demand, roots: Ints, free: Ints | None = None) -> Candidates:
@@ -151,11 +160,21 @@ def _masks(ways: Ways, roots: Ints, racks: Ints, sums: Bools) -> Iterator[Bools]
             yield without
 
 
-def _made(ways: Ways, demand: Demand, roots: Ints, masks: Sequence[Bools], most: int) -> Candidates:
+def _made(
+    ways: Ways,
+    demand: Demand,
+    roots: Ints,
+    masks: Sequence[Bools],
+    most: int,
+    variants: int = 1,
+) -> Candidates:
     network = ways.network
     pairs = [(roots[mask[roots]], mask) for mask in masks]
     sums = np.concatenate([np.tile(mask, (len(its), 1)) for its, mask in pairs])
-    found = _Flows(ways, np.concatenate([its for its, _ in pairs]), sums).of(*demand.racks(network))
+    of_each = np.concatenate([its for its, _ in pairs])
+    variant = np.repeat(np.arange(variants), len(of_each))
+    flows = _Flows(ways, np.tile(of_each, variants), np.tile(sums, (variants, 1)), variant)
+    found = flows.of(*demand.racks(network))
     fits = (found.children.max(axis=1) <= network.most_children) & (
         found.levels <= network.most_levels
     )
@@ -166,7 +185,7 @@ def _made(ways: Ways, demand: Demand, roots: Ints, masks: Sequence[Bools], most:
         )
     used = (found.copies > 0).sum(axis=1)
     fits &= used <= used[fits].min() + SPARE_CABLES
-    chosen = _different(found, np.flatnonzero(fits), used, most * len(masks))
+    chosen = _different(found, np.flatnonzero(fits), used, most * len(masks) * variants)
     cable_s = demand.step_bytes * found.copies[chosen] / network.rates[found.cables]
     summing = np.flatnonzero(np.isfinite(network.processing))
     place_s = demand.step_bytes * found.children[chosen][:, summing] / network.processing[summing]
@@ -174,7 +193,10 @@ def _made(ways: Ways, demand: Demand, roots: Ints, masks: Sequence[Bools], most:
     seconds = np.concatenate([cable_s, place_s], axis=1)
     needed = seconds.any(axis=0)
     nodes = found.children[chosen] > 0
-    return Candidates(demand, ways, found.roots[chosen], nodes, columns[needed], seconds[:, needed])
+    return Candidates(
+        *(demand, ways, found.roots[chosen], nodes, columns[needed], seconds[:, needed]),
+        variants=variant[chosen],
+    )
 
 
 def with_more(them: Candidates, more: Candidates) -> Candidates:
@@ -198,6 +220,7 @@ def with_more(them: Candidates, more: Candidates) -> Candidates:
         nodes=put(them.nodes, more.nodes),
         columns=columns,
         seconds=put(had, new),
+        variants=put(them.variants, more.variants),
     )
 
 
@@ -218,6 +241,7 @@ def with_trees(them: Candidates, trees: Sequence[PlannedTree]) -> Candidates:
         nodes=np.concatenate([them.nodes, nodes]),
         columns=columns,
         seconds=np.concatenate([_spread_out(them, columns), rows[:, columns]]),
+        variants=np.concatenate([them.variants, np.zeros(len(trees), dtype=np.int64)]),
         kept=(*them.kept, *trees),
     )
 
@@ -226,7 +250,7 @@ def trees_alone(ways: Ways, demand: Demand, trees: Sequence[PlannedTree]) -> Can
     """Nothing but what it has."""
     places, none = len(ways.network), np.zeros(0, dtype=np.int64)
     empty = np.zeros((0, places), dtype=np.bool_)
-    return with_trees(Candidates(demand, ways, none, empty, none, np.zeros((0, 0))), trees)
+    return with_trees(Candidates(demand, ways, none, empty, none, np.zeros((0, 0)), none), trees)
 
 
 def _spread_out(them: Candidates, columns: Ints) -> Floats:
@@ -294,11 +318,19 @@ class _Flows:
     roots: Ints
     sums: Bools
     """(roots, places)"""
+    variants: Ints
+    """(roots,): of the ways."""
 
     def of(self, racks: Ints, counts: Ints) -> _Found:
         network, roots = self.ways.network, self.roots
         places = len(network)
-        next_place, next_cable = (it[roots].ravel() for it in self.ways.towards)
+        known = [self.ways.variant(int(it)) for it in range(int(self.variants.max()) + 1)]
+        next_place, next_cable = (
+            np.concatenate(
+                [known[it][which][roots[self.variants == it]] for it in range(len(known))]
+            ).ravel()
+            for which in (0, 1)
+        )
         hops = self.ways.hops[roots]
         arrived = np.zeros((len(roots), places), dtype=np.int64)
         arrived[:, racks] = counts

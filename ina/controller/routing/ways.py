@@ -31,25 +31,40 @@ class Ways:
     """(places, places): cables between them, :data:`FAR` where no way leads."""
     seed: int = 0
 
-    @cached_property
+    @property
     def towards(self) -> tuple[Ints, Ints]:
         """(roots, places) each: the next place from a place towards a root, and the cable there.
 
         -1: no way leads there, or it is there.
         """
+        return self.variant(0)
+
+    def variant(self, number: int) -> tuple[Ints, Ints]:
+        """As :attr:`towards`, of the first; in others each place chooses among its nearest
+        neighbours by itself, so that what is not summed on the way is spread over all of them.
+        """
+        if number not in self._variants:
+            self._variants[number] = self._found(number)
+        return self._variants[number]
+
+    @cached_property
+    def _variants(self) -> dict[int, tuple[Ints, Ints]]:
+        return {}
+
+    def _found(self, number: int) -> tuple[Ints, Ints]:
         count = len(self.network)
         next_place = np.full((count, count), -1, dtype=np.int64)
         next_cable = np.full((count, count), -1, dtype=np.int64)
-        preference = np.random.default_rng(self.seed).permuted(
-            np.tile(np.arange(count), (count, 1)), axis=1
-        )
+        rng = np.random.default_rng((self.seed, number))
+        of_roots = rng.permuted(np.tile(np.arange(count), (count, 1)), axis=1)
         forwards = self.network.forwards
         for place, (neighbours, cables) in enumerate(self._neighbours):
             if not len(neighbours):
                 continue
             nearer = self.hops[neighbours] == self.hops[place] - 1  # (neighbours, roots)
-            rank = np.where(nearer, preference[:, neighbours].T, count)
-            if forwards is not None:  # (neighbours, roots)
+            preference = of_roots[:, neighbours].T if not number else rng.random(nearer.shape)
+            rank = np.where(nearer, preference, count)
+            if forwards is not None and not number:  # (neighbours, roots)
                 rank[nearer & (neighbours[:, None] == forwards[:, place])] = -1
             best = rank.argmin(axis=0)
             there = nearer.any(axis=0)

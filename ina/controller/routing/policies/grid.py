@@ -56,6 +56,8 @@ class Grid:
     """Between two places."""
     small: int = SMALL
     """Up to which size nothing is folded; see :data:`ina.controller.routing.space.SMALL`."""
+    program: bool = True
+    """Whether there is one, which needs ``highspy``; else places are chosen by prices alone."""
     limit_s: float = LIMIT_S
     """Of the program; where it is not solved by then, places are chosen without."""
 
@@ -64,16 +66,14 @@ class Grid:
         if not situation.demands:
             return Plan()
         space, rng = self._space(situation), np.random.default_rng(situation.seed)
+        if not self.program:
+            return self._by_prices(situation, space, rng)
         try:
             bound, shares = self._solved(situation, space)
         except InfeasibleError:
             raise
-        except LpError:  # too large: prices alone have to do
-            bound = cut_bound(space.network, space.demands)
-            placing = self._placing(situation, space, bound, rng)
-            placing.start([_anywhere(space, it) for it in space.demands])
-            placing.improve()
-            return placing.plan()
+        except LpError:  # too large
+            return self._by_prices(situation, space, rng)
         placing, best = self._placing(situation, space, bound, rng), np.inf
         for draw in self._draws(space):
             placing.clear()
@@ -84,6 +84,14 @@ class Grid:
             if best <= ENOUGH:
                 break
         placing.restore(state)
+        return placing.plan()
+
+    def _by_prices(self, situation: Situation, space: Space, rng: np.random.Generator) -> Plan:
+        """Without the program."""
+        bound = cut_bound(space.network, space.demands)
+        placing = self._placing(situation, space, bound, rng)
+        placing.start([_anywhere(space, it) for it in space.demands])
+        placing.improve()
         return placing.plan()
 
     def _placing(
