@@ -43,7 +43,7 @@ def test_ina_is_as_good_as_any_policy_in_the_papers_settings(family: str) -> Non
 
 
 def test_where_few_places_sum_ina_goes_out_of_its_way_to_them() -> None:
-    """As GRID does with its linear program: trees of shortest ways alone take three times as long."""
+    """As GRID does with its linear program; by shortest ways alone it would take three times."""
     case = next(FAMILIES["goat"].cases(True))
     own, grid = (run_one("goat", case, named(name, case)).step for name in ("ina", "grid"))
     assert own <= 1.1 * grid
