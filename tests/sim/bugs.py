@@ -158,8 +158,8 @@ BUGS = (
     Bug(
         "store: a job's state is that of its first day",
         "ina/controller/store/rows.py",
-        "DO UPDATE SET state = excluded.state, epoch = excluded.epoch,",
-        "DO UPDATE SET epoch = excluded.epoch,",
+        "DO UPDATE SET name = excluded.name, state = excluded.state,",
+        "DO UPDATE SET name = excluded.name,",
     ),
     Bug(
         "reconcile: what is missing after a restart stays so",
