@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ina.cli.fabric.view import links_of
+from ina.cli.fabric.view import rows_of
 from ina.rpc import controller_pb2 as pb2
 
 if TYPE_CHECKING:
@@ -60,19 +60,7 @@ def draw_dense(shown: pb2.ShowFabricReply, path: Path, job: str = "") -> None:
 def rows(shown: pb2.ShowFabricReply) -> dict[str, tuple[float, float]]:
     """Switches with hosts below, others above by how far they are from those; evenly spread, in the
     file's order, which has pods together."""
-    level = {host.switch: 0 for host in shown.hosts} or {it.name: 0 for it in shown.switches}
-    frontier = list(level)
-    while frontier:
-        found = []
-        for name in frontier:
-            for _, other in links_of(name, shown):
-                if other not in level:
-                    level[other] = level[name] + 1
-                    found.append(other)
-        frontier = found
-    by_level: dict[int, list[str]] = {}
-    for switch in shown.switches:
-        by_level.setdefault(level.get(switch.name, 0), []).append(switch.name)
+    by_level = rows_of(shown)
     longest = max(map(len, by_level.values())) * _STEP
     return {
         name: (longest * (index + 0.5) / len(names), _LAYER * depth)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ina.cli.common.trees import ranks_of
-from ina.cli.fabric.view import links_of
+from ina.cli.fabric.view import links_of, rows_of
 from ina.rpc import controller_pb2 as pb2
 
 if TYPE_CHECKING:
@@ -66,22 +66,7 @@ def draw(shown: pb2.ShowFabricReply, path: Path) -> None:
 def layout(shown: pb2.ShowFabricReply, box_height: float) -> dict[str, tuple[float, float]]:
     """Switches with hosts below, others above by how far they are from those."""
     layer = box_height + _LAYER_GAP
-    names = [switch.name for switch in shown.switches]
-    level = {host.switch: 0 for host in shown.hosts}
-    if not level:
-        level = dict.fromkeys(names, 0)
-    frontier = list(level)
-    while frontier:
-        found = []
-        for name in frontier:
-            for _, other in links_of(name, shown):
-                if other not in level:
-                    level[other] = level[name] + 1
-                    found.append(other)
-        frontier = found
-    rows: dict[int, list[str]] = {}
-    for name in names:  # what nothing joins to hosts is drawn below, too
-        rows.setdefault(level.get(name, 0), []).append(name)
+    rows = rows_of(shown)
     xs: dict[str, float] = {}
     step = _BOX_WIDTH + 0.7
     for depth in sorted(rows):
@@ -97,7 +82,7 @@ def layout(shown: pb2.ShowFabricReply, box_height: float) -> dict[str, tuple[flo
         middle = sum(wanted.values()) / len(row)
         for index, name in enumerate(row):
             xs[name] = middle + step * (index - (len(row) - 1) / 2)
-    return {name: (xs[name], layer * level.get(name, 0)) for name in names}
+    return {name: (xs[name], layer * depth) for depth, row in rows.items() for name in row}
 
 
 def _draw_links(ax: Axes, shown: pb2.ShowFabricReply, places: _Places) -> None:

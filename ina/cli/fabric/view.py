@@ -83,3 +83,22 @@ def links_of(switch: str, shown: pb2.ShowFabricReply) -> Iterator[tuple[str, str
             yield link.port_a, link.switch_b
         if link.switch_b == switch:
             yield link.port_b, link.switch_a
+
+
+def rows_of(shown: pb2.ShowFabricReply) -> dict[int, list[str]]:
+    """Switches by how far they are from those with hosts, these at 0; in the file's order. What
+    nothing joins to hosts is at 0, too."""
+    level = {host.switch: 0 for host in shown.hosts} or {it.name: 0 for it in shown.switches}
+    frontier = list(level)
+    while frontier:
+        found = []
+        for name in frontier:
+            for _, other in links_of(name, shown):
+                if other not in level:
+                    level[other] = level[name] + 1
+                    found.append(other)
+        frontier = found
+    rows: dict[int, list[str]] = {}
+    for switch in shown.switches:
+        rows.setdefault(level.get(switch.name, 0), []).append(switch.name)
+    return rows
