@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import logging
 from collections.abc import Awaitable, Callable
 
 from ina.controller.errors import (
     JobConflictError,
     JobRequestError,
     NoRoomError,
-    SlowWatcherError,
     StandbyError,
-    StoreError,
     SwitchError,
     UnknownJobError,
 )
@@ -21,18 +17,14 @@ from ina.controller.job import Job
 from ina.controller.jobs.decisions import Decisions
 from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.registry import Registry
+from ina.controller.jobs.rounds import Rounds
 from ina.controller.jobs.sizing import Sizing
 from ina.controller.jobs.slot_queue import SlotQueue
-from ina.controller.retry import wait_for
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
 
-_log = logging.getLogger(__name__)
-
 PERIOD_S = 3.0
 """Also when nobody comes or goes: what is known of jobs changes, and deadlines come closer."""
-GATHER_S = 0.1
-"""Ranks of a job leave together, jobs come together: one decision for all."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 30.0, 600.0
 """A job that could not be resized, or would not, is left alone for so long; twice, and so on."""
 
@@ -63,34 +55,24 @@ class Rebalancer:
         self._registry = registry
         self._sizing = sizing
         self._decisions = decisions
-        self._events = events
         self._resize = resize
         self._move = move
         self._queue = queue
-        self._kicked = asyncio.Event()
         self._pauses_s: dict[str, float] = {}
-        self._tasks: list[asyncio.Task[None]] = []
-        self._closing = False
+        work = self.rebalance if sizing.policy.resizes else None
+        self._rounds = Rounds("the memory policy", events, self._hear, work, PERIOD_S)
 
     def start(self) -> None:
         """From now on jobs are resized, and who waits for slots hears of them."""
-        self._tasks = [asyncio.create_task(self._listen())]
-        if self._sizing.policy.resizes:
-            self._tasks.append(asyncio.create_task(self._run()))
+        self._rounds.start()
 
     async def close(self) -> None:
         """No more resizes; those under way go on."""
-        self._closing = True
-        self.kick()
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await self._rounds.close()
 
     def kick(self) -> None:
         """Something has changed: look again soon."""
-        self._kicked.set()
+        self._rounds.kick()
 
     async def rebalance(self) -> None:
         """Asks the policy and begins what it wants: who shrinks before who grows."""
@@ -150,26 +132,17 @@ class Rebalancer:
         reason = f"{why}; left alone for {pause_s:g} s"
         self._decisions.add(job.name, "fail", reason, before=before, slots=slots)
 
-    async def _listen(self) -> None:
-        """Until the bus closes. Where more happens at once than there is room for, what was missed
-        is not heard again, but who waits and the policy look at what there is now."""
-        behind = True
-        while behind:
-            behind = False
-            with self._events.subscribe() as events:
-                try:
-                    async for event in events:
-                        if event.kind in _KICKS:
-                            self._hear(event)
-                            self._queue.wake()
-                            self.kick()
-                except SlowWatcherError as error:
-                    _log.debug("the memory policy: %s", error)
-                    behind = True
-                    self._queue.wake()
-                    self.kick()
+    def _hear(self, event: pb2.JobEvent | None) -> bool:
+        """What was missed is not heard again, but who waits and the policy look at what there is
+        now."""
+        if event is not None:
+            if event.kind not in _KICKS:
+                return False
+            self._note(event)
+        self._queue.wake()
+        return True
 
-    def _hear(self, event: pb2.JobEvent) -> None:
+    def _note(self, event: pb2.JobEvent) -> None:
         if event.kind == pb2.JOB_ENDED:
             self._pauses_s.pop(event.name, None)
             return
@@ -182,15 +155,3 @@ class Rebalancer:
             self._sizing.resized(job)
         elif event.kind == pb2.JOB_REMAP_OFF:
             self._failed(job, job.slots, 0, event.reason)
-
-    async def _run(self) -> None:
-        while not self._closing:  # a wait that ends as it is cancelled goes on
-            await wait_for(self._kicked, PERIOD_S)
-            await asyncio.sleep(GATHER_S)
-            self._kicked.clear()
-            try:
-                await self.rebalance()
-            except StoreError:  # the supervisor says it; this term is about to end
-                pass
-            except Exception:  # a bug; that jobs are never resized again would be worse
-                _log.exception("the memory policy failed")

@@ -7,20 +7,18 @@ the fabric faster by a twentieth; no more than ``routing.moves`` of those at a t
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from ina.controller.errors import NoRoomError, SlowWatcherError, StoreError
+from ina.controller.errors import NoRoomError, StoreError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.decisions import Decisions
+from ina.controller.jobs.rounds import Rounds
 from ina.controller.jobs.router import Router, View
-from ina.controller.retry import wait_for
 from ina.controller.routing.from_fabric import Down, with_down
 from ina.controller.routing.loads import Loads
 from ina.controller.routing.network import Network
@@ -40,8 +38,6 @@ Compute = Callable[[Callable[[], T]], Awaitable[T]]
 
 PERIOD_S = 10.0
 """Also when nothing happens: what is known of jobs' steps changes."""
-GATHER_S = 0.1
-"""Jobs come together, links of one switch fail together: one decision for all."""
 WORTH = 0.05
 """So much faster must the slowest resource be for trees that work to be moved."""
 PAUSE_S = 30.0
@@ -82,30 +78,22 @@ class Rerouter:
         self._decisions = decisions
         self._clock = clock
         self._compute = compute
-        self._kicked = asyncio.Event()
         self._unreached: set[str] = set()
         self._left_alone: dict[str, float] = {}
         self._told_lost: set[str] = set()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._closing = False
+        self._rounds = Rounds("routing", coordinator.events, self._hear, self.reroute, PERIOD_S)
 
     def start(self) -> None:
         """From now on trees are moved."""
-        self._tasks = [asyncio.create_task(it) for it in (self._listen(), self._run())]
+        self._rounds.start()
 
     async def close(self) -> None:
         """No more moves; those under way go on."""
-        self._closing = True
-        self._kicked.set()
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await self._rounds.close()
 
     def kick(self) -> None:
         """Something has changed: look again soon."""
-        self._kicked.set()
+        self._rounds.kick()
 
     @property
     def down(self) -> Down:
@@ -191,46 +179,20 @@ class Rerouter:
             _log.warning("job %r: no other way leads around %s", name, self._down_text())
         self._told_lost = set(lost)
 
-    async def _listen(self) -> None:
-        """Until the bus closes. What was missed, where more happens than there is room for, shows
-        when the fabric is looked at anew."""
-        behind = True
-        while behind:
-            behind = False
-            with self._coordinator.events.subscribe() as events:
-                try:
-                    async for event in events:
-                        self._hear(event)
-                except SlowWatcherError as error:
-                    _log.debug("routing: %s", error)
-                    behind = True
-                    self.kick()
-
-    def _hear(self, event: pb2.JobEvent) -> None:
+    def _hear(self, event: pb2.JobEvent | None) -> bool:
+        if event is None:
+            return True
         if event.kind == pb2.SWITCH_UNREACHABLE and event.switch in self._router.fabric:
             self._unreached.add(event.switch)
-            self.kick()
-        elif event.kind == pb2.SWITCH_BACK:
+            return True
+        if event.kind == pb2.SWITCH_BACK:
             self._unreached.discard(event.switch)
-            self.kick()
-        elif event.kind in _KICKS:
-            if event.kind in (pb2.JOB_ENDED, pb2.JOB_REMAPPED):
-                self._left_alone.pop(event.name, None)
-            elif event.kind == pb2.JOB_REMAP_OFF:
-                self._left_alone[event.name] = self._clock() + PAUSE_S
-            self.kick()
-
-    async def _run(self) -> None:
-        while not self._closing:  # a wait that ends as it is cancelled goes on
-            await wait_for(self._kicked, PERIOD_S)
-            await asyncio.sleep(GATHER_S)
-            self._kicked.clear()
-            try:
-                await self.reroute()
-            except StoreError:  # the supervisor says it; this term is about to end
-                pass
-            except Exception:  # a bug; that trees are never moved again would be worse
-                _log.exception("routing failed")
+            return True
+        if event.kind in (pb2.JOB_ENDED, pb2.JOB_REMAPPED):
+            self._left_alone.pop(event.name, None)
+        elif event.kind == pb2.JOB_REMAP_OFF:
+            self._left_alone[event.name] = self._clock() + PAUSE_S
+        return event.kind in _KICKS
 
 
 def _with_own_slots(view: View, current: Mapping[str, tuple[Stripe, ...]]) -> Network:
