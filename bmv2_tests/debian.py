@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import logging
 import os
 import shutil
 import sys
@@ -21,8 +23,16 @@ def import_mininet() -> None:
 
     Raises ImportError.
     """
-    if "mininet" in sys.modules or importlib.util.find_spec("mininet") is not None:
-        return
+    if "mininet" not in sys.modules and importlib.util.find_spec("mininet") is None:
+        _import_from_debian()
+    # It makes all loggers that come after it its own kind, which drops what is at INFO and prints
+    # the rest without ends of lines.
+    loggers = logging.getLoggerClass()
+    importlib.import_module("mininet.log")
+    logging.setLoggerClass(loggers)
+
+
+def _import_from_debian() -> None:
     for place in PLACES:
         file = place / "mininet" / "__init__.py"
         if file.is_file():
