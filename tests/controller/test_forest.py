@@ -205,3 +205,14 @@ def test_a_link_carries_the_shares_of_the_trees_over_it() -> None:
     assert uses[Link("spine", "leaf1")] == 0.5 * 2 + 0.5 * 1
     assert uses[Link("leaf2", "spine")] == 1
     assert uses[Link(str(host(1, 1)), "leaf1")] == 1
+
+
+def test_where_switches_route_what_passes_them_each_is_sent_to_by_its_own_mac_address() -> None:
+    job, spine_mac = job_over(ONE_TO_THREE), 0x02_00_00_00_0A_01
+    by_mac = plan_job(job, "leaf1", where(ONE_TO_THREE))  # type: ignore[arg-type]
+    plan = plan_job(job, "leaf1", where(ONE_TO_THREE), routers={9: spine_mac})  # type: ignore[arg-type]
+    changed = [new for old, new in zip(by_mac.items, plan.items, strict=True) if old != new]
+    (row,) = changed  # behind port 9 the first tree's root is, or is what leads to it
+    assert isinstance(row, Entry)
+    assert row.table == names.RECEIVERS
+    assert dict(row.params)["dst_mac"] == spine_mac

@@ -25,6 +25,9 @@ class RoutingConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     moves: Annotated[int, Meta(ge=0, le=1000)] = 8
     """Trees of running jobs that are moved at a time for a better step; 0: they stay, but for those
     that go over what is down."""
+    routed: bool = False
+    """Switches on the way between two nodes of a tree pass packets on by their IPv4 address, once
+    these are sent to their ``data_mac``; else by the MAC address of where they go."""
 
 
 def placement_problems(placement: str, rules: tuple[Any, ...]) -> Iterator[Problem]:

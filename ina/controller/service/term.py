@@ -54,6 +54,7 @@ class Term:
         self._clock = clock = surroundings.monotonic_s
         unix_clock = surroundings.unix_s
         addresses = {name: data_address(link.config) for name, link in links.items()}
+        fabric = fabric_of(config)
         self.switches = {
             name: Switch(
                 link.config,
@@ -61,11 +62,11 @@ class Term:
                 capacity_of(config, link),
                 unreachable_s=link.unreachable_s,
                 addresses=addresses,
+                routers=_routers(fabric, links, name) if config.routing.routed else {},
                 is_known=False,
             )
             for name, link in links.items()
         }
-        fabric = fabric_of(config)
         capacities = {name: switch.capacity for name, switch in self.switches.items()}
         aggregators = aggregators_of(config, fabric, lambda it, port: links[it].port_number(port))
         self.router = _router(config, fabric, links)
@@ -167,6 +168,17 @@ def _router(config: Config, fabric: Fabric, links: Mapping[str, SwitchLink]) -> 
     if not config.is_fabric:
         return None
     return Router(fabric, lambda switch, port: links[switch].port_number(port), config)
+
+
+def _routers(fabric: Fabric, links: Mapping[str, SwitchLink], switch: str) -> dict[int, int]:
+    """By port of a switch, the MAC address of the switch at the other end."""
+    return {
+        links[switch].port_number(cable.port_of(switch)): data_address(links[other].config).mac
+        for cable in fabric.links
+        if switch in cable.switches
+        for other in cable.switches
+        if other != switch
+    }
 
 
 def capacity_of(config: Config, link: SwitchLink) -> Capacity:

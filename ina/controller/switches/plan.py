@@ -36,6 +36,7 @@ MARK_JOB = 0
 """No job has this number: its job table entry keeps the last epoch issued."""
 
 _NO_SWITCHES: Mapping[str, DataAddress] = {}
+_NO_ROUTERS: Mapping[int, int] = {}
 
 
 @dataclass(frozen=True)
@@ -74,16 +75,20 @@ def plan_job(
     *,
     age_us: int = 0,
     by: JobMapping | None = None,
+    routers: Mapping[int, int] = _NO_ROUTERS,
 ) -> JobPlan:
     """Everything that a complete job needs on one node of its trees: a switch's name, or a host's.
 
     It must have its trees, its slots, all its members and its epoch. ``addresses``: of the other
     switches of its trees, by name. ``age_us``: of a slot that the node shares, until it may be
-    another job's. ``by``: another mapping than the one it has.
+    another job's. ``by``: another mapping than the one it has. ``routers``: by port, the MAC
+    address of the switch there, where it passes on by IP address what is sent to it.
     """
     parts = (by or job.mapping).parts
     here = [part for part in parts if switch in part.tree]
-    plans = [_plan(job, part, switch, addresses, age_us, len(parts), len(here)) for part in here]
+    plans = [
+        _plan(job, part, switch, addresses, routers, age_us, len(parts), len(here)) for part in here
+    ]
     stages = zip(*(plan.stages for plan in plans), strict=True)
     members: dict[int, tuple[Entry, ...]] = {}
     for plan in plans:
@@ -102,6 +107,7 @@ def _plan(
     part: Part,
     switch: str,
     addresses: Mapping[str, DataAddress],
+    routers: Mapping[int, int],
     age_us: int,
     trees: int,
     trees_here: int,
@@ -123,6 +129,7 @@ def _plan(
             for it, at in zip(node.nodes, node.ports, strict=True)
         ),
     ]
+    children = [rows.through(it, routers) for it in children]
     sharing = {node.index_of_rank(rank) for rank in sharing_ranks(endpoints)}
     copies = (
         (child.port, 1 + (ALL_WORKERS if index in sharing else index))
@@ -142,6 +149,7 @@ def _plan(
     ]
     if node.parent is not None:
         parent = rows.switch_at(_where(tree[node.parent], addresses), node.parent_port)
+        parent = rows.through(parent, routers)
         index = tree[node.parent].index_of_node(switch)
         receivers.append(rows.receiver(part, PARENT, parent))
         receivers += [

@@ -5,7 +5,8 @@ A neighbour is a worker, a switch below or the switch above; to the node's table
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 from ina.controller.job import Endpoint
@@ -39,6 +40,11 @@ def worker_at(at: Endpoint, port: int) -> Neighbour:
 def switch_at(where: DataAddress, port: int) -> Neighbour:
     """Another switch, behind a port of this one."""
     return Neighbour(where.address, where.udp_port, where.mac, port)
+
+
+def through(whom: Neighbour, routers: Mapping[int, int]) -> Neighbour:
+    """The same, by way of the switch that routes behind that port, if one does."""
+    return replace(whom, mac=routers.get(whom.port, whom.mac))
 
 
 def member(part: Part, index: int, child: Neighbour, bits: int, *, is_set: bool) -> Entry:

@@ -37,6 +37,7 @@ class Switch:
         *,
         unreachable_s: Callable[[], float] = lambda: 0.0,
         addresses: Mapping[str, DataAddress] | None = None,
+        routers: Mapping[int, int] | None = None,
         is_known: bool = True,
     ) -> None:
         """What jobs have here.
@@ -47,6 +48,8 @@ class Switch:
             capacity: what jobs can have.
             unreachable_s: for how long it could not be reached; 0: it can.
             addresses: of the other switches of trees that it is a node of, by name.
+            routers: by port, the MAC address of the switch there, where it passes on by IP address
+                what is sent to it.
             is_known: whether nothing is on it that this controller has not read.
         """
         self.config = config
@@ -60,6 +63,7 @@ class Switch:
         """Nothing is installed before: a slot may hold an epoch that is newer than the job's."""
         self.turn = asyncio.Lock()
         self._addresses = addresses or {}
+        self._routers = routers or {}
         self._plans: dict[Job, JobPlan] = {}
         self._installed: set[Job] = set()
         self._others: dict[Job, JobPlan] = {}
@@ -103,7 +107,8 @@ class Switch:
     ) -> JobPlan:
         """What the job would have here if its workers were these; ``by``: another mapping."""
         sent = replace(job, members=dict(members))
-        return plan_job(sent, self.name, self._addresses, age_us=self.config.age_us, by=by)
+        age_us, routers = self.config.age_us, self._routers
+        return plan_job(sent, self.name, self._addresses, age_us=age_us, by=by, routers=routers)
 
     def reaches(self, job: Job, rank: int) -> bool:
         """Whether the worker sends to this switch, by a mapping that the job has."""
