@@ -11,7 +11,7 @@ from ina.controller import retry
 from ina.controller.config import JobsConfig, TenantConfig
 from ina.controller.errors import NoRoomError, QuotaError
 from ina.controller.job import Job
-from ina.controller.jobs import rebalancer
+from ina.controller.jobs import rebalancer, rounds
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.events import QUEUE_EVENTS, job_event
 from ina.controller.jobs.memory import Memory
@@ -35,7 +35,7 @@ PAYLOAD_BYTES = 64 * 4
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
     monkeypatch.setattr(retry, "MAX_PAUSE_S", 0.001)
-    monkeypatch.setattr(rebalancer, "GATHER_S", 0.0)
+    monkeypatch.setattr(rounds, "GATHER_S", 0.0)
     monkeypatch.setattr(rebalancer, "PERIOD_S", 0.01)
 
 

@@ -19,7 +19,6 @@ NO_WAITS = {
     "ina/controller/routing/policies/grid.py::LIMIT_S": "of computing, which nobody waits for",
     "ina/controller/routing/policies/grid.py::Grid.limit_s": "the same",
     "ina/controller/jobs/rerouter.py::PERIOD_S": "between two looks, which nobody waits for",
-    "ina/controller/jobs/rerouter.py::GATHER_S": "the same",
     "ina/controller/jobs/rerouter.py::PAUSE_S": "how long a job is left alone",
     "ina/controller/routing/policies/exact.py::Exact.limit_s": "the same",
     "ina/controller/routing/lp.py::DEFAULT_LIMIT_S": "the same",
