@@ -27,13 +27,17 @@ from ina.controller.embedded import Embedded
 from ina.controller.errors import SwitchError
 from ina.doctor import kernel
 from ina.doctor.path import examine_path
-from ina.emulate import emulation, namespaces, nodes, program_switches, remains
+from ina.emulate import emulation, namespaces, nodes, program_switches, remains, switches
 from ina.emulate import job as emulated_job
+from ina.emulate.load import load_topology
 from ina.emulate.processes import Logged, environment
+from ina.emulate.switches import Switches
 from ina.errors import DeadlineError, UnavailableError
+from ina.files import root
 from ina.netns import NetnsError
 from ina.p4 import compile as p4_compile
 from ina.p4 import tofino
+from ina.p4.catalogue import POOL
 from ina.p4.errors import P4cMissingError, P4CompileError
 from ina.switch import cache, server
 from ina.switch.errors import CompilationError
@@ -269,13 +273,14 @@ def test_a_program_of_an_emulation_that_does_not_get_ready(sleeper: Logged) -> N
 def test_switches_that_are_not_programmed_in_time(
     short: Short, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short(emulation, "PROGRAM_TIMEOUT_S")
+    short(switches, "PROGRAM_TIMEOUT_S")
     pid = tmp_path / "pid"
     hanging = ["sh", "-c", f"echo $$ > {pid}; exec sleep 60"]
-    monkeypatch.setattr(emulation, "within", lambda space, command: hanging)
-    topology = cast(Any, SimpleNamespace(name="t"))
+    monkeypatch.setattr(switches, "within", lambda space, command: hanging)
+    topology = load_topology(root() / "examples" / "topologies" / "star4.toml")
+    those = Switches(topology, (64, POOL), tmp_path, lambda text: None)
     with pytest.raises(DeadlineError, match=r"not programmed after 0.1 s"):
-        emulation._program(topology, [], [], tmp_path, lambda text: None)
+        those._write()
     os.kill(int(pid.read_text()), signal.SIGKILL)
 
 
@@ -295,6 +300,20 @@ def test_an_emulation_that_does_not_come_up(
     late = r"emulation slow: not up after 0.1 s"
     with remains.claimed("slow"), pytest.raises(DeadlineError, match=late):
         remains.running(start_timeout_s=SHORT_S)
+
+
+def test_an_emulation_that_lets_nothing_fail(
+    short: Short, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short(remains, "FAIL_TIMEOUT_S")
+    monkeypatch.setattr(remains, "RUN_DIR", tmp_path)
+    state = remains.State("slow", 1, "out", [], {"s1": "soft"}, "", "", ["s1"])
+    with remains.claimed("slow"):
+        remains.publish(state)
+        with pytest.raises(DeadlineError, match=r"slow: has not done it after 0.1 s, see out"):
+            remains.put_down(state, ["s1"], is_down=True)
+        assert remains.asked_down("slow") == {"s1"}
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("module", [namespaces, emulated_job], ids=["an emulation", "a job"])

@@ -75,6 +75,9 @@ InaOption = Annotated[
 PlacementOption = Annotated[
     str, typer.Option(help="The policy that finds jobs' trees, before what the file says.")
 ]
+PartsArgument = Annotated[
+    list[str], typer.Argument(metavar="PART...", help="Switches, or links as leaf1-spine1.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -152,6 +155,26 @@ def exec_(
 ) -> None:
     """Run a command on one host of a running network, or beside its controller (net)."""
     job.exec_on(remains.running(name), node, _command(ctx))
+
+
+@app.command()
+def fail(parts: PartsArgument, name: NameOption = "", json: JsonOption = False) -> None:
+    """Let switches and links of a running network fail; the others forward around them.
+
+    A switch is killed, a link's cables are pulled out.
+    """
+    _put_down(parts, name, json, is_down=True)
+
+
+@app.command()
+def mend(parts: PartsArgument, name: NameOption = "", json: JsonOption = False) -> None:
+    """Mend what ina emulate fail has broken: a switch starts anew, with empty tables."""
+    _put_down(parts, name, json, is_down=False)
+
+
+def _put_down(parts: list[str], name: str, json: bool, *, is_down: bool) -> None:
+    state = remains.put_down(remains.running(name), parts, is_down=is_down)
+    emit(state, json, f"{state.name}: out of order: {', '.join(state.down) or 'nothing'}")
 
 
 @app.command()

@@ -19,15 +19,14 @@ from ina.controller.config import Config
 from ina.emulate import namespaces, nodes, remains, wiring
 from ina.emulate.capture import capture_command
 from ina.emulate.errors import EmulationError
-from ina.emulate.processes import Logged, environment, last_line
-from ina.emulate.programming import SwitchPlan, plan_switches
+from ina.emulate.processes import Logged, environment
+from ina.emulate.switches import Switches, parts
 from ina.emulate.topology import Topology
 from ina.errors import DeadlineError
 from ina.netns import within
+from ina.p4.catalogue import POOL
 
 Progress = Callable[[str], None]
-PROGRAM_TIMEOUT_S = 240.0
-"""A soft switch may have to compile the program, on a busy machine."""
 CONTROLLER_TIMEOUT_S = 120.0
 COMMAND_TIMEOUT_S = 60.0
 _POLL_S = 0.2
@@ -38,12 +37,42 @@ class Emulation:
     """A network that is up."""
 
     state: remains.State
+    switches: Switches
     processes: tuple[Logged, ...]
+    has_fabric: bool
+    """Whether the controller knows the links between switches."""
 
     def check(self) -> None:
-        """Raises :class:`EmulationError` if a switch or the controller has ended."""
+        """Lets fail, or mends, what somebody has asked for since the last look.
+
+        Raises :class:`EmulationError` if a switch or the controller has ended.
+        """
+        asked = remains.asked_down(self.state.name)
+        if asked != self.switches.down:
+            changed = asked ^ self.switches.down
+            self.switches.set_down(asked)
+            for name in sorted(changed - self.state.switches.keys()) if self.has_fabric else ():
+                self._tell_controller(name, "down" if name in asked else "up")
+            remains.publish(msgspec.structs.replace(self.state, down=sorted(asked)))
+        self.switches.check()
         for process in self.processes:
             process.check()
+
+    def _tell_controller(self, link: str, state: str) -> None:
+        """What the ports of a real switch would tell. That a switch is gone it sees by itself."""
+        command = [sys.executable, "-m", "ina", "fabric", state, link]
+        try:
+            done = subprocess.run(
+                within(self.state.net, [*command, "--controller", self.state.controller]),
+                capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False,
+                env=environment(),
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise DeadlineError(
+                f"the controller: no answer about {link} in {COMMAND_TIMEOUT_S:g} s"
+            ) from None
+        if done.returncode:
+            raise EmulationError(f"the controller: {link}: {done.stderr.strip()}")
 
     def hold(self) -> None:
         """Returns never; raises :class:`EmulationError` when a part ends. Signals end it."""
@@ -65,8 +94,8 @@ def emulate(
     namespaces.require_privileges()
     nodes.require_switches(topology)
     config = nodes.controller_config(topology) if topology.aggregators else None
-    program = (config.switch.values, config.switch.mode) if config else (0,)
-    plans = plan_switches(topology, *program)
+    program = (config.switch.values, config.switch.mode) if config else (0, POOL)
+    switches = Switches(topology, program, folder, progress)
     spaces = wiring.namespaces_of(topology)
     folder.mkdir(parents=True, exist_ok=True)
     with remains.claimed(topology.name):
@@ -80,20 +109,20 @@ def emulate(
             wiring.build(topology)
             if pcap:
                 processes.append(_start_capture(topology, folder))
-            processes += _start_switches(topology, folder, progress)
-            _program(topology, plans, processes, folder, progress)
+            switches.start()
             if config is not None:
                 progress("starting the controller")
                 processes.append(_start_controller(topology, config, folder))
             _run_commands(topology, progress)
             state = _state(topology, folder)
             remains.publish(state)
-            yield Emulation(state, tuple(processes))
+            yield Emulation(state, switches, tuple(processes), len(topology.aggregators) > 1)
         finally:
             with _undisturbed():
                 progress("removing the network")
                 for process in reversed(processes):
                     process.stop()
+                switches.stop()
                 namespaces.remove(spaces)
 
 
@@ -113,45 +142,6 @@ def _start_capture(topology: Topology, folder: Path) -> Logged:
     )
     process.await_line("ready", CONTROLLER_TIMEOUT_S)
     return process
-
-
-def _start_switches(topology: Topology, folder: Path, progress: Progress) -> list[Logged]:
-    net = namespaces.namespace(topology.name, wiring.NET)
-    started = []
-    for switch in topology.switches:
-        progress(f"starting switch {switch.name} ({switch.kind})")
-        log = folder / f"{switch.name}.log"
-        command = nodes.switch_command(topology, switch)
-        started.append(Logged(f"switch {switch.name}", net, command, log, environment()))
-    return started
-
-
-def _program(
-    topology: Topology,
-    plans: list[SwitchPlan],
-    switches: list[Logged],
-    folder: Path,
-    progress: Progress,
-) -> None:
-    progress("setting the switches' programs and tables")
-    log, plan_file = folder / "programming.log", folder / "switches.json"
-    plan_file.write_bytes(msgspec.json.format(msgspec.json.encode(plans)))
-    net = namespaces.namespace(topology.name, wiring.NET)
-    command = within(net, [sys.executable, "-m", "ina.emulate.program_switches"])
-    with plan_file.open("rb") as source, log.open("wb") as sink:
-        process = subprocess.Popen(
-            command, stdin=source, stdout=sink, stderr=sink, env=environment(),
-            start_new_session=True,
-        )  # fmt: skip
-    deadline = time.monotonic() + PROGRAM_TIMEOUT_S
-    while process.poll() is None:
-        for switch in switches:
-            switch.check()
-        if time.monotonic() >= deadline:
-            raise DeadlineError(f"the switches are not programmed after {PROGRAM_TIMEOUT_S:g} s")
-        time.sleep(_POLL_S)
-    if process.returncode:
-        raise EmulationError(last_line(log))
 
 
 def _start_controller(topology: Topology, config: Config, folder: Path) -> Logged:
@@ -204,6 +194,7 @@ def _state(topology: Topology, folder: Path) -> remains.State:
             for host in topology.hosts
         ],
         switches={switch.name: switch.kind for switch in topology.switches},
+        parts=parts(topology),
         controller=nodes.CONTROLLER if topology.aggregators else "",
         net=namespaces.namespace(topology.name, wiring.NET),
     )

@@ -54,6 +54,11 @@ class Logged:
         if code is not None:
             raise EmulationError(f"{self.what} ended with {describe(code)}: {last_line(self.log)}")
 
+    def kill(self, timeout_s: float = 5.0) -> None:
+        """SIGKILL: as if its machine lost power."""
+        self.process.kill()
+        self._reap(timeout_s)
+
     def stop(self, timeout_s: float = 5.0) -> None:
         """SIGTERM, then SIGKILL; its children are left to :func:`namespaces.remove`."""
         if self.process.poll() is None:
@@ -61,14 +66,16 @@ class Logged:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(timeout_s)
         if self.process.poll() is None:
-            self.process.kill()
-            try:
-                self.process.wait(timeout_s)
-            except subprocess.TimeoutExpired:
-                pid = self.process.pid
-                raise DeadlineError(
-                    f"{self.what}: process {pid} has not ended {timeout_s:g} s after SIGKILL"
-                ) from None
+            self.kill(timeout_s)
+
+    def _reap(self, timeout_s: float) -> None:
+        try:
+            self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise DeadlineError(
+                f"{self.what}: process {self.process.pid} has not ended {timeout_s:g} s after"
+                " SIGKILL"
+            ) from None
 
 
 def describe(code: int) -> str:

@@ -1,8 +1,11 @@
 """Sets programs and entries: ``python -m ina.emulate.program_switches`` within ``net``.
 
-A process of its own, because gRPC's threads stay in the namespace that the process began in. Plans
-come as JSON on stdin; each switch that is done is named on a line of stdout; an error is one line
-on stderr and exit code 2.
+A process of its own, because gRPC's threads stay in the namespace that the process began in. It may
+run again while the network is up and a controller is at work: what it finds is changed to what it
+was told, and it writes in the name of whoever is primary.
+
+Plans come as JSON on stdin; each switch that is done is named on a line of stdout; an error is one
+line on stderr and exit code 2.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +52,11 @@ async def program(plan: SwitchPlan) -> None:
         await session.set_pipeline(files)
         schema = P4Schema(files.p4info, files.bmv2_json)
         entries = [(entry, _entry(plan, schema, entry)) for entry in plan.entries]
-        await session.insert([made for entry, made in entries if not entry.default_action])
+        made = [made for entry, made in entries if not entry.default_action]
+        if plan.forwarding:
+            await _forward(session, schema, plan.forwarding, made)
+        else:
+            await session.insert(made)
         await session.modify([made for entry, made in entries if entry.default_action])
         await session.insert(
             [
@@ -66,13 +74,42 @@ async def program(plan: SwitchPlan) -> None:
         await session.close()
 
 
+async def _forward(
+    session: P4RuntimeSession, schema: P4Schema, table: str, wanted: list[P4TableEntry]
+) -> None:
+    """Makes ``wanted`` all entries of a table of exact matches."""
+
+    def by_key(entries: Iterable[P4TableEntry]) -> dict[bytes, tuple[bytes, P4TableEntry]]:
+        said = ((it, it.encode(schema).table_entry) for it in entries)
+        return {
+            b"".join(field.SerializeToString(deterministic=True) for field in entry.match): (
+                entry.action.SerializeToString(deterministic=True),
+                it,
+            )
+            for it, entry in said
+        }
+
+    there = by_key(await session.read([P4TableEntry(table)]))
+    new = by_key(wanted)
+    await session.delete([it for key, (_, it) in there.items() if key not in new])
+    await session.insert([it for key, (_, it) in new.items() if key not in there])
+    changed = (key for key in new.keys() & there.keys() if new[key][0] != there[key][0])
+    await session.modify([new[key][1] for key in changed])
+
+
 async def _connect(plan: SwitchPlan) -> P4RuntimeSession:
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:
         try:
-            return await P4RuntimeSession.connect(
-                plan.address, plan.device_id, election_id=ELECTION_ID, timeout_s=_CONNECT_S
+            session = await P4RuntimeSession.connect(
+                plan.address,
+                plan.device_id,
+                election_id=ELECTION_ID,
+                timeout_s=_CONNECT_S,
+                standby=True,
             )
+            session.writes_for_primary = True
+            return session
         except SwitchError:
             if time.monotonic() >= deadline:
                 raise

@@ -73,6 +73,8 @@ class SwitchPlan(msgspec.Struct, frozen=True):
     entries: list[EntryPlan]
     groups: list[GroupPlan] = []
     clones: list[ClonePlan] = []
+    forwarding: str = ""
+    """The table of which ``entries`` are all; empty: it runs somebody else's program."""
 
 
 class _RuntimeJson(msgspec.Struct):
@@ -118,16 +120,18 @@ def _plan(topology: Topology, switch: Switch, values: int, mode: str) -> SwitchP
             EntryPlan(table, action, {"dst_mac": mac}, {"port": port})
             for mac, port in _ways(topology, switch.name)
         ],
+        forwarding=table,
     )
 
 
 def _ways(topology: Topology, switch: str) -> Iterator[tuple[str, int]]:
     """Each destination's MAC address and the port towards it."""
-    for host in topology.hosts:
-        yield host.mac, topology.ports_towards(host.name)[switch]
-    for other in topology.aggregators:
-        if other != switch:
-            yield topology.switch_mac(other), topology.ports_towards(other)[switch]
+    targets = {host.name: host.mac for host in topology.hosts}
+    targets.update({other: topology.switch_mac(other) for other in topology.aggregators})
+    for target, mac in targets.items():
+        port = topology.ports_towards(target).get(switch)
+        if port is not None:  # else it is the switch itself, or cut off
+            yield mac, port
 
 
 def _foreign(topology: Topology, switch: Switch, path: Path) -> SwitchPlan:

@@ -10,7 +10,7 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from ina.errors import DeadlineError, InvalidInputError, UnavailableError
 
 RUN_DIR = Path("/run/ina-emulate")
 START_TIMEOUT_S = 300.0
+FAIL_TIMEOUT_S = 300.0
+"""A switch that is mended may have to compile its program, as at the start."""
 _POLL_S = 0.1
 
 
@@ -48,6 +50,10 @@ class State(msgspec.Struct, frozen=True):
     """host:port; empty: there is none."""
     net: str
     """The namespace of switches and controller."""
+    parts: Sequence[str] = ()
+    """What can fail: switches, and links as leaf1-spine1."""
+    down: Sequence[str] = ()
+    """Of these, what is out of order."""
 
 
 @contextlib.contextmanager
@@ -61,11 +67,13 @@ def claimed(name: str) -> Iterator[None]:
         )
     try:
         _state_file(name).unlink(missing_ok=True)  # a killed one's
+        _down_file(name).unlink(missing_ok=True)
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
         _state_file(name).unlink(missing_ok=True)
+        _down_file(name).unlink(missing_ok=True)
         (RUN_DIR / f"{name}.draft").unlink(missing_ok=True)
         _lock_file(name).unlink(missing_ok=True)
         os.close(lock)
@@ -73,9 +81,7 @@ def claimed(name: str) -> Iterator[None]:
 
 def publish(state: State) -> None:
     """Lets ``ina emulate run`` and ``exec`` find it; :func:`claimed` takes it back."""
-    draft = RUN_DIR / f"{state.name}.draft"
-    draft.write_bytes(msgspec.json.encode(state))
-    draft.rename(_state_file(state.name))  # nobody reads half of it
+    _write(_state_file(state.name), msgspec.json.encode(state))
 
 
 def running(name: str = "", *, start_timeout_s: float = START_TIMEOUT_S) -> State:
@@ -98,6 +104,39 @@ def running(name: str = "", *, start_timeout_s: float = START_TIMEOUT_S) -> Stat
         if time.monotonic() >= deadline:
             raise DeadlineError(f"emulation {held[0]}: not up after {start_timeout_s:g} s")
         time.sleep(_POLL_S)
+
+
+def put_down(state: State, names: Sequence[str], *, is_down: bool) -> State:
+    """Asks a running emulation to let parts fail, or to mend them; returns what it then is.
+
+    Raises :class:`InvalidInputError`: it has no such part; :class:`UnavailableError`: it has ended;
+    :class:`DeadlineError`.
+    """
+    for name in names:
+        if name not in state.parts:
+            known = ", ".join(state.parts)
+            raise InvalidInputError(f"emulation {state.name} has no {name}: have {known}")
+    before = asked_down(state.name)
+    wanted = before.union(names) if is_down else before.difference(names)
+    _write(_down_file(state.name), msgspec.json.encode(sorted(wanted)))
+    deadline = time.monotonic() + FAIL_TIMEOUT_S
+    while set(state.down) != wanted:
+        if time.monotonic() >= deadline:
+            raise DeadlineError(
+                f"emulation {state.name}: has not done it after {FAIL_TIMEOUT_S:g} s, see"
+                f" {state.folder}"
+            )
+        time.sleep(_POLL_S)
+        state = running(state.name)
+    return state
+
+
+def asked_down(name: str) -> frozenset[str]:
+    """What is to be out of order."""
+    try:
+        return frozenset(msgspec.json.decode(_down_file(name).read_bytes(), type=list[str]))
+    except FileNotFoundError:
+        return frozenset()
 
 
 def clean(name: str = "") -> list[dict[str, Any]]:
@@ -123,6 +162,12 @@ def clean(name: str = "") -> list[dict[str, Any]]:
         spaces = len(left.get(network, []))
         rows.append({"name": network, "namespaces": spaces, "processes": ended})
     return rows
+
+
+def _write(file: Path, data: bytes) -> None:
+    draft = file.with_suffix(".draft")
+    draft.write_bytes(data)
+    draft.rename(file)  # nobody reads half of it
 
 
 def _lock(name: str) -> int | None:
@@ -169,3 +214,7 @@ def _lock_file(name: str) -> Path:
 
 def _state_file(name: str) -> Path:
     return RUN_DIR / f"{name}.json"
+
+
+def _down_file(name: str) -> Path:
+    return RUN_DIR / f"{name}.down"

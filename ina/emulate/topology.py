@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Interface
@@ -134,6 +134,8 @@ class Topology:
         """By switch: the port of the way to ``target``, a host or a switch, where there is one."""
         ways: dict[str, int] = {}
         addresses = {host.name: host.address.ip for host in self.hosts}
+        if target in addresses and addresses[target] not in self.fabric.hosts:
+            return ways  # its cable is down
         end = self.fabric.hosts[addresses[target]].switch if target in addresses else target
         for switch in self.fabric.switches:
             if not self.fabric.path(switch, end):
@@ -151,6 +153,21 @@ class Topology:
     def switch_mac(self, switch: str) -> str:
         """The address that frames to a switch itself carry."""
         return f"02:69:6e:61:00:{self.device_id(switch):02x}"
+
+
+def link_name(one: str, other: str) -> str:
+    """Of the cables between two switches, as a controller calls a link."""
+    return f"{one}-{other}"
+
+
+def without(topology: Topology, down: Collection[str]) -> Topology:
+    """The same less the cables that are ``down``, and those at switches that are."""
+
+    def is_up(link: Link) -> bool:
+        one, other = (end.node for end in link.ends)
+        return not {one, other, link_name(one, other), link_name(other, one)}.intersection(down)
+
+    return replace(topology, links=tuple(link for link in topology.links if is_up(link)))
 
 
 def with_kind(topology: Topology, kind: SwitchKind | None) -> Topology:

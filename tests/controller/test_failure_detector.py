@@ -25,10 +25,12 @@ class Watched(Bench):
         super().__init__()
         self.now_s = 100.0
         self.unreachable_s = 0.0
+        self.broken = ""
         only(self.coordinator).unreachable_s = lambda: self.unreachable_s
         self.detector = FailureDetector(
             self.coordinator,
             10.0,
+            broken=lambda _job: self.broken,
             clock=lambda: self.now_s,
             unix_clock=lambda: self.now_s + 1e9,
         )
@@ -219,6 +221,28 @@ async def test_who_waits_for_a_slow_worker_has_not_lost_the_switch(bench: Watche
     assert not bench.reasons(pb2.SWITCH_LOST)
     bench.go(1, alive=(0, 1, 2), progress="wsw")  # all have sent, and it gets no result
     assert len(bench.reasons(pb2.SWITCH_LOST)) == 1
+
+
+@scenario
+async def test_who_waits_behind_a_link_that_is_down_is_not_left_there(bench: Watched) -> None:
+    await bench.run()
+    bench.broken = "the link between a and b is down"
+    bench.go(10, alive=(0, 1, 2), progress="ooo")  # nobody waits: it moves away from there
+    bench.go(5, alive=(0, 1, 2), progress="sos")  # rank 1 has not sent
+    assert not bench.reasons(pb2.SWITCH_LOST)
+    bench.go(2, alive=(0, 1, 2), progress="sss")
+    assert bench.reasons(pb2.SWITCH_LOST) == [
+        "the link between a and b is down, and ranks 0-2 waited for 12 s"
+    ]
+    await bench.until_empty()
+
+
+@scenario
+async def test_who_waits_while_nothing_is_said_to_be_down_goes_on_waiting(bench: Watched) -> None:
+    await bench.run()
+    bench.go(30, alive=(0, 1, 2), progress="sss")
+    assert not bench.reasons(pb2.SWITCH_LOST)
+    assert bench.reasons(pb2.JOB_STALLED)
 
 
 @scenario

@@ -215,6 +215,20 @@ def test_a_plan_that_cannot_be_is_one_line(
         plan_route(Placed().router, "planned", hosts, **arguments)
 
 
+def test_a_job_is_broken_by_what_its_trees_go_over() -> None:
+    placed = Placed(routing={"stripes": 1})
+    job = placed.placed("train", ALL)
+    (root,) = roots(job)
+    other = "spine2" if root == "spine1" else "spine1"
+    assert placed.router.broken(job) == ""
+    placed.router.set_down(Down(frozenset(), frozenset({frozenset({"leaf2", other})})))
+    assert placed.router.broken(job) == ""
+    placed.router.set_down(Down(frozenset(), frozenset({frozenset({"leaf2", root})})))
+    assert placed.router.broken(job) == f"the link between leaf2 and {root} is down"
+    placed.router.set_down(Down(frozenset({root})))
+    assert placed.router.broken(job) == f"{root} is down"
+
+
 def test_what_is_down_is_stored_told_and_taken_back() -> None:
     async def run() -> None:
         store = open_store(IN_MEMORY)

@@ -89,7 +89,7 @@ def test_sums_are_exact_by_each_placement(kind: str, placement: str, tmp_path: P
     assert sorted({rank for node in job["nodes"] for rank in node["ranks"]}) == list(range(9))
 
 
-def _train(name: str, hosts: str, script: Path, steps: int, width: int) -> subprocess.Popen[str]:
+def train(name: str, hosts: str, script: Path, steps: int, width: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
         ina(
             *("run", "--name", name, "--hosts", hosts, "--timeout-s", "300"),
@@ -101,7 +101,7 @@ def _train(name: str, hosts: str, script: Path, steps: int, width: int) -> subpr
     )
 
 
-def _ended(job: subprocess.Popen[str]) -> dict[str, Any]:
+def ended(job: subprocess.Popen[str]) -> dict[str, Any]:
     out, _ = job.communicate(timeout=400)
     assert job.returncode == 0, out
     said: dict[str, Any] = json.loads(
@@ -115,8 +115,8 @@ def _two_jobs(file: Path, placement: str, folder: Path) -> list[dict[str, Any]]:
     script, name = folder / "train.py", new_name()
     script.write_text(TRAIN)
     with up(file, name, folder / "net", "--placement", placement):
-        jobs = [_train(name, hosts, script, 12, 256) for hosts in (ONE, TWO)]
-        return [_ended(job) for job in jobs]
+        jobs = [train(name, hosts, script, 12, 256) for hosts in (ONE, TWO)]
+        return [ended(job) for job in jobs]
 
 
 @pytest.mark.long

@@ -24,6 +24,11 @@ for step in range(steps):
     optimiser.zero_grad()
     nn.functional.cross_entropy(model(images), labels).backward()
     optimiser.step()
+    whole = torch.arange(3000, dtype=torch.int32) + rank + step
+    dist.all_reduce(whole)
+    world = dist.get_world_size()
+    want = world * (torch.arange(3000) + step) + world * (world - 1) // 2
+    assert torch.equal(whole.long(), want), f"step {step}: a wrong sum"
     taken.append(time.monotonic() - began)
     if rank == 0:
         print(f"step {step}", flush=True)
@@ -34,6 +39,7 @@ print(json.dumps({
     "step_s": sorted(taken[1:])[len(taken) // 2],
     "total_s": sum(taken),
     "fallbacks": ina.torch.stats().fallbacks,
+    "returns": ina.torch.stats().switch_returns,
 }), flush=True)
 dist.destroy_process_group()
 """

@@ -147,6 +147,20 @@ class Router:
             lost = set()  # none has been reached yet: whoever joins hears why
         return Down(self.down.switches | lost, self.down.links)
 
+    def broken(self, job: Job) -> str:
+        """What of its trees' ways was said to be down; empty: nothing."""
+        if not self.down:
+            return ""
+        if gone := self.down.switches.intersection(job.memory):
+            return f"{min(gone)} is down"
+        view = self.view(self.down)
+        try:
+            for mapping in job.mappings:
+                view.stripes(job.name, mapping.forest)
+        except RoutingError as error:
+            return str(error)
+        return ""
+
     def view(
         self,
         avoided: Down,
@@ -234,9 +248,12 @@ class View:
     demands: Mapping[str, Demand]
     registry: Registry
 
-    def stripes(self, job: str) -> tuple[Stripe, ...]:
-        """That a running job has. Raises :class:`RoutingError`: over something that is down."""
-        forest = self.registry.get(job).newest_mapping.forest
+    def stripes(self, job: str, forest: Forest | None = None) -> tuple[Stripe, ...]:
+        """That a running job has. Raises :class:`RoutingError`: over something that is down.
+
+        ``forest``: not the one that it has or changes to, but this one of its mappings'.
+        """
+        forest = forest or self.registry.get(job).newest_mapping.forest
         ranks = list(self.endpoints[job])
         racks = self.demands[job].places(self.network).tolist()
         return stripes_of(self.fabric, self.network, ranks, racks, forest)

@@ -95,7 +95,11 @@ class Term:
             clock=clock,
         )
         self.detector = FailureDetector(
-            self.coordinator, config.jobs.lease_s, clock=clock, unix_clock=unix_clock
+            self.coordinator,
+            config.jobs.lease_s,
+            broken=(lambda _job: "") if self.router is None else self.router.broken,
+            clock=clock,
+            unix_clock=unix_clock,
         )
         data = {
             name: DataPath(config, link.config, link.port_number) for name, link in links.items()

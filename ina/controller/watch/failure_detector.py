@@ -48,11 +48,14 @@ class FailureDetector:
         coordinator: Coordinator,
         lease_s: float,
         *,
+        broken: Callable[[Job], str] = lambda _job: "",
         clock: Callable[[], float] = time.monotonic,
         unix_clock: Callable[[], float] = time.time,
     ) -> None:
+        """``broken``: what of a job's ways somebody has said is down; empty: nothing."""
         self.leases = LeaseTable(lease_s)
         self._coordinator = coordinator
+        self._broken = broken
         self._clock = clock
         self._unix_clock = unix_clock
         self._reports: dict[Member, Report] = {}
@@ -165,7 +168,7 @@ class FailureDetector:
             elif missed := self._missed_for_ever(job, away_s, now_s):
                 rank, reason = missed
                 self._coordinator.lose(job, [rank], reason, pb2.MEMBER_LOST)
-            elif cut_off := self._cut_off(job):
+            elif cut_off := self._cut_off(job) or self._cut_through(job, now_s):
                 self._coordinator.lose(job, (), cut_off, pb2.SWITCH_LOST)
             else:
                 self._look_for_stall(job, now_s)
@@ -237,6 +240,17 @@ class FailureDetector:
                     f" the controller has not reached it for {away_s:.0f} s, {heard}"
                 )
         return ""
+
+    def _cut_through(self, job: Job, now_s: float) -> str:
+        """What is down between the workers and the sums that all have sent; empty: nothing."""
+        stall = self._stalls.get(job.epoch)
+        if stall is None or stall.missing:
+            return ""
+        stalled_s = now_s - stall.since_s
+        patience_s = max(switch.config.loss_s for switch in self._switches(job))
+        if stalled_s < patience_s or not (broken := self._broken(job)):
+            return ""
+        return f"{broken}, and {ranks_text(stall.waiting)} waited for {stalled_s:.0f} s"
 
     def _silence(self, job: Job, switch: Switch) -> str:
         """Which worker has heard nothing of the switch either; empty: none that tells.

@@ -99,6 +99,8 @@ class P4RuntimeSession:
         self.election_id = election_id
         """What it has told the switch; a backup raises it to become primary."""
         self.is_primary = False
+        self.writes_for_primary = False
+        """As a backup, write in the primary's name: whoever shares a switch's tables with it."""
         self.lost: str | None = None
         """Why it is of no use any more; None: it works."""
         self.heard_s = time.monotonic()
@@ -361,7 +363,9 @@ class P4RuntimeSession:
     def _sign(self, message: Any) -> None:
         """Writes carry the election id: the switch refuses those of a former primary."""
         if isinstance(message, p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest):
-            message.election_id.CopyFrom(U128.encode(self.election_id))
+            is_clerk = self.writes_for_primary and self._primary_id
+            signed = self._primary_id if is_clerk else self.election_id
+            message.election_id.CopyFrom(U128.encode(signed))
 
     @contextmanager
     def _hanging_up(self) -> Iterator[None]:
