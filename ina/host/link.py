@@ -40,6 +40,12 @@ class Link(Protocol):
     def rto(self) -> RtoLimits:
         """How soon packets are sent again."""
 
+    def lead_to(self, host: str, udp_port: int) -> None:
+        """Packets go to this node without being told, if that is for the link to say.
+
+        To be called before transport(). Raises TransportError.
+        """
+
     def set_dscp(self, dscp: int) -> None:
         """What its packets carry from now on, 0 to 63, where they have IP headers.
 

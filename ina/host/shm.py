@@ -51,6 +51,9 @@ class ShmLink:
         self.switch_port = welcome.switch_port
         self.address = (str(ipaddress.IPv4Address(welcome.address)), welcome.udp_port)
 
+    def lead_to(self, host: str, udp_port: int) -> None:
+        """It leads to who has the memory, whatever addresses that goes by."""
+
     @classmethod
     def attach(cls, address: str, packets: int, packet_bytes: int) -> ShmLink:
         """Attach to the port at abstract Unix `address` ("@..."), for so many packets in flight.

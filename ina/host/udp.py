@@ -35,6 +35,26 @@ class UdpLink:
         """Open a socket as open_socket() does."""
         return cls(open_socket(switch_host, switch_udp_port, own_host))
 
+    def lead_to(self, host: str, udp_port: int) -> None:
+        """Connect it to another node than it asked the controller for. Raises TransportError.
+
+        To be called before transport(). Its own address, which the controller knows, stays.
+        """
+        if self.leads_to == (host, udp_port):
+            return
+        try:
+            self._socket.connect((host, udp_port))
+        except OSError as error:
+            raise TransportError(f"{self.name}: to {host}:{udp_port}: {error.strerror}") from None
+        if self._socket.getsockname() != self.address:
+            here, known = self._socket.getsockname()[0], self.address[0]
+            raise TransportError(
+                f"{self.name}: {host} is reached from {here}, and the controller knows {known}: say"
+                " which by INA_HOST"
+            )
+        self.leads_to = (host, udp_port)
+        self.name = f"UDP {host}:{udp_port}"
+
     def set_dscp(self, dscp: int) -> None:
         """What its packets carry, 0 to 63. The ECN bits are the transport's."""
         try:

@@ -16,6 +16,7 @@ from ina.emulate.load import load_topology
 from ina.emulate.programming import plan_switches
 from ina.emulate.switches import parts
 from ina.emulate.topology import without
+from ina.errors import InvalidInputError
 from ina.netns import within
 from tests.emulate.networks import call, ina, left, need, new_name, up
 from tests.emulate.test_two_spines import EXAMPLE, ONE, TWO, ended, train
@@ -78,9 +79,7 @@ def test_of_who_is_cut_off_there_is_no_entry() -> None:
 def test_what_is_no_part_of_it_cannot_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remains, "RUN_DIR", tmp_path)
     state = remains.State("n", 1, "", [], {}, "", "", ["s1", "s2", "s1-s2"])
-    with pytest.raises(
-        remains.InvalidInputError, match="emulation n has no s3: have s1, s2, s1-s2"
-    ):
+    with pytest.raises(InvalidInputError, match="emulation n has no s3: have s1, s2, s1-s2"):
         remains.put_down(state, ["s1", "s3"], is_down=True)
     assert remains.asked_down("n") == frozenset()
 

@@ -101,13 +101,20 @@ def test_a_worker_says_where_it_is_and_is_told_its_trees(
 def test_a_first_tree_may_begin_elsewhere_than_at_its_top_of_rack(
     controller: tuple[str, FakeController],
 ) -> None:
+    """A worker of one tree sends there, from the address that the controller knows."""
     address, fake = controller
     lanes = fake.switch.slots // 2
-    fake.trees = [pb2.Tree(job=JOB, host="127.0.0.9", udp_port=9, expected_bitmap=1, lanes=lanes)]
-    with Session.join(address, "digits", 0, 1) as session:
-        ticket = session.ticket
-        assert (ticket.switch_host, ticket.switch_udp_port) == ("127.0.0.9", 9)
-        assert session._manner.leads_to == fake.switch.address  # so its core is told where to send
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as node:
+        node.bind(("127.0.0.9", 0))
+        node.settimeout(10)
+        host, port = node.getsockname()
+        fake.trees = [pb2.Tree(job=JOB, host=host, udp_port=port, expected_bitmap=1, lanes=lanes)]
+        with Session.join(address, "digits", 0, 1) as session:
+            ticket = session.ticket
+            assert (ticket.switch_host, ticket.switch_udp_port) == (host, port)
+            session.all_reduce(np.ones(5, np.int32), async_op=True)
+            _, source = node.recvfrom(2048)
+            assert source == (fake.joined[0].host, fake.joined[0].udp_port)
 
 
 def test_an_address_of_its_own_is_said_first(controller: tuple[str, FakeController]) -> None:

@@ -12,6 +12,7 @@ MEMBERS = {
     "quantize": Lazy("ina.cli.bench.quantize", "The host's conversions, beside memcpy."),
     "allreduce": Lazy("ina.cli.bench.allreduce", "All-reduce through the switch, beside Gloo."),
     "racks": Lazy("ina.cli.bench.racks", "All-reduce over racks and a spine, beside Gloo."),
+    "routing": Lazy("ina.cli.bench.routing", "Two jobs over two spines, by placement."),
     "hosts": Lazy("ina.cli.bench.hosts", "Hosts of several ranks, with nodes and without."),
     "sharing": Lazy("ina.cli.bench.sharing", "Jobs on a switch with slots for one, in four ways."),
     "stopped": Lazy(

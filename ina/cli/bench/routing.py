@@ -1,0 +1,107 @@
+"""``ina bench routing``: two jobs over two spines by placement, beside Gloo and the limit."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ina.bench import parse
+from ina.bench import routing as bench
+from ina.bench.report import Ratio, Report, rows_of
+from ina.cli.bench.output import (
+    DEFAULT_TOLERANCE,
+    BaselineOption,
+    JsonOption,
+    Outputs,
+    SaveOption,
+    ToleranceOption,
+    number,
+    steps,
+)
+from ina.cli.bench.testbeds import check_link
+from ina.cli.common import torchrun
+from ina.controller.config.routing import PLACEMENTS
+from ina.errors import InvalidInputError
+
+_NOTES = [
+    "three racks of three hosts below two spines, five soft switches in namespaces, links shaped"
+    " each way by token buckets, one uplink of the first rack as the column says; two jobs of DDP"
+    " at once, six ranks and three, placements in turns",
+    "step: of rank 0, median; ±: between the quartiles. Limit: bytes with headers of both jobs'"
+    " gradients on a host's link, and on both links out of a rack; for Gloo's ring 2 (n - 1) / n"
+    " times as many. A step also computes, and all ranks and switches share this machine's cores",
+    "wrong: integers summed beside each step that were not the sum, and runs of a job that did not"
+    " come to the same parameters by all placements, bit for bit; Gloo rounds otherwise",
+]
+
+
+def routing(
+    uplink: Annotated[
+        str, typer.Option(help="Rates of leaf1's link to spine1, in turns, as 100mbit,10mbit.")
+    ] = "100mbit,10mbit",
+    link: Annotated[str, typer.Option(help="Rate of all other links.")] = "100mbit",
+    placements: Annotated[
+        str, typer.Option(help="Policies, and gloo, separated by commas.")
+    ] = "nearest,ina,gloo",
+    width: Annotated[int, typer.Option(min=1, max=4096, help="Of the model's layers.")] = 512,
+    count: Annotated[
+        int, typer.Option("--steps", min=1, max=10_000, help="Of a job in a round.")
+    ] = 10,
+    rounds: Annotated[int, typer.Option(min=1, help="Of all placements.")] = 3,
+    save: SaveOption = None,
+    baseline: BaselineOption = None,
+    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
+    json: JsonOption = False,
+) -> None:
+    """Steps of two jobs over two spines, placed by each policy in turns. Needs root."""
+    wanted = list(dict.fromkeys(it.strip() for it in placements.split(",")))
+    for it in wanted:
+        if it not in (*PLACEMENTS, bench.GLOO):
+            known = ", ".join((*PLACEMENTS, bench.GLOO))
+            raise InvalidInputError(f"--placements {it}: have {known}")
+    link_bit_s = parse.rate_bit_s("--link", link)
+    rates = {it: parse.rate_bit_s("--uplink", it) for it in map(str.strip, uplink.split(","))}
+    outputs = Outputs("routing", json, save, baseline, tolerance)
+    check_link(link)
+    torchrun.require("torch")
+    case = bench.Case(link_bit_s, wanted, rounds, count, width)
+    found: list[bench.Measurement] = []
+    ratios: list[Ratio] = []
+    with steps("routing", len(rates) * rounds * len(wanted)) as bar:
+        for name, rate_bit_s in rates.items():
+            rows = bench.measure(case, name, rate_bit_s, bar.say, bar.done)
+            found += rows
+            ratios += bench.ratios(rows, name)
+    report = Report(
+        bench=outputs.bench,
+        settings={
+            **{"uplinks": list(rates), "link": link, "placements": wanted, "width": width},
+            **{"steps": count, "rounds": rounds},
+        },
+        rows=rows_of(found),
+        ratios=ratios,
+        wrong=sum(row.wrong for row in found),
+        notes=_NOTES,
+    )
+    outputs.finish(
+        report,
+        COLUMNS,
+        [_cells(row) for row in report.rows],
+        title=f"two jobs over two spines, links {link}",
+        spare=SPARE,
+    )
+
+
+COLUMNS = ("uplink", "placement", "ranks", "gradient KB", "step ms", "±", "limit ms", "of limit",
+           "#wrong")  # fmt: skip
+SPARE = ("gradient KB", "±")
+
+
+def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    width_s = row["step_high_s"] - row["step_low_s"]
+    return (
+        *(row["uplink"], row["placement"], row["workers"], round(row["gradient_bytes"] / 1e3)),
+        *(number(1e3 * row["step_s"]), number(1e3 * width_s), number(1e3 * row["limit_s"])),
+        *(number(row["limit_share"]), row["wrong"]),
+    )
