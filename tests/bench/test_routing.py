@@ -46,10 +46,10 @@ def _row(placement: str, job: int, step_s: float, share: float = 0.5) -> routing
 
 def test_ratios_say_how_many_times_as_fast_it_is() -> None:
     rows = [
-        _row("nearest", 0, 0.9),
-        _row("nearest", 1, 0.3),
-        _row("ina", 0, 0.2),
-        _row("ina", 1, 0.1),
+        _row("nearest", 0, 0.75),
+        _row("nearest", 1, 0.25),
+        _row("ina", 0, 0.125),
+        _row("ina", 1, 0.125),
     ]
     assert routing.ratios(rows, "10mbit") == [
         Ratio("uplink 10mbit ina/nearest", 4.0),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import faulthandler
 import random
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as LateError
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -66,6 +68,17 @@ class Group:
         with ThreadPoolExecutor(len(self.workers)) as pool:
             list(pool.map(lambda worker: worker.close(0.0), self.workers))
         self.embedded.close()
+
+    def wait_for(self, done: Sequence[Future[None]]) -> None:
+        """For what runs in threads, which end in any case: then it is told where they were."""
+        try:
+            for one in done:
+                one.result(_LIMIT_S)
+        except LateError:
+            faulthandler.dump_traceback(all_threads=True)
+            for worker in self.workers:
+                worker.close(0.0)
+            raise
 
     def lose_switch(self, *ranks: int, stop: bool = True) -> None:
         """Let those ranks notice that it has stopped; the others hear it from them.
@@ -160,8 +173,7 @@ def test_sums_under_way_when_the_switch_stops(seed: int) -> None:
             assert reached.wait(_LIMIT_S)
             time.sleep(chance.uniform(0, 0.01))
             group.lose_switch(*noticed, stop=chance.random() < 0.5)
-            for one in done:
-                one.result(_LIMIT_S)
+            group.wait_for(done)
         for case in cases:
             case.check()
         group.wait_for_gloo()
@@ -232,10 +244,10 @@ def test_sums_under_way_while_memory_loses_bits(seed: int, tmp_path: Path) -> No
         slots = range(group.workers[0]._session.ticket.slots)
         with ThreadPoolExecutor(workers) as pool:
             done = [pool.submit(work, rank) for rank in range(workers)]
-            while not all(one.done() for one in done):
+            deadline = time.monotonic() + _LIMIT_S
+            while not all(one.done() for one in done) and time.monotonic() < deadline:
                 memory.flip(chance, chance.choice(slots), only="check")
-            for one in done:
-                one.result(_LIMIT_S)
+            group.wait_for(done)
         for case in cases:
             case.check()
     finally:
