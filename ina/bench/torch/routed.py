@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
+import sys
 import time
 
 import torch
@@ -70,6 +72,10 @@ def main() -> None:
         }
         print(json.dumps(found), flush=True)
     dist.destroy_process_group()
+    # Gloo's threads may hold tensors still, and abort the process that takes the interpreter down
+    # (pytorch/pytorch#179291).
+    sys.stdout.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":

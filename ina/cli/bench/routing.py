@@ -47,7 +47,7 @@ def routing(
     width: Annotated[int, typer.Option(min=1, max=4096, help="Of the model's layers.")] = 512,
     count: Annotated[
         int, typer.Option("--steps", min=1, max=10_000, help="Of a job in a round.")
-    ] = 10,
+    ] = 6,
     rounds: Annotated[int, typer.Option(min=1, help="Of all placements.")] = 3,
     save: SaveOption = None,
     baseline: BaselineOption = None,
