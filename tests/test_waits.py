@@ -29,6 +29,7 @@ from ina.doctor import kernel
 from ina.doctor.path import examine_path
 from ina.emulate import emulation, namespaces, nodes, program_switches, remains, switches
 from ina.emulate import job as emulated_job
+from ina.emulate.errors import EmulationError
 from ina.emulate.load import load_topology
 from ina.emulate.processes import Logged, environment
 from ina.emulate.switches import Switches
@@ -314,6 +315,16 @@ def test_an_emulation_that_lets_nothing_fail(
             remains.put_down(state, ["s1"], is_down=True)
         assert remains.asked_down("slow") == {"s1"}
     assert not list(tmp_path.iterdir())
+
+
+def test_a_mended_switch_that_its_controller_leaves_without_a_program(short: Short) -> None:
+    class Bare:
+        async def has_pipeline(self, files: object) -> bool:
+            return False
+
+    short(program_switches, "START_TIMEOUT_S")
+    with pytest.raises(EmulationError, match=r"its controller has set no program in 0.1 s"):
+        asyncio.run(program_switches._until_set(cast(Any, Bare()), cast(Any, None)))
 
 
 @pytest.mark.parametrize("module", [namespaces, emulated_job], ids=["an emulation", "a job"])

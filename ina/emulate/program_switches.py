@@ -37,6 +37,7 @@ from ina.p4 import CompiledProgram
 
 START_TIMEOUT_S = 60.0
 _RETRY_S = 0.2
+_AGAIN_S = (0.5, 1.0, 2.0)
 _CONNECT_S = 5.0  # of one try
 
 
@@ -49,7 +50,10 @@ async def program(plan: SwitchPlan) -> None:
     session = await _connect(plan)
     try:
         files = CompiledProgram(Path(plan.p4info), Path(plan.bmv2_json), "")
-        await session.set_pipeline(files)
+        if plan.is_controlled:
+            await _until_set(session, files)
+        else:
+            await session.set_pipeline(files)
         schema = P4Schema(files.p4info, files.bmv2_json)
         entries = [(entry, _entry(plan, schema, entry)) for entry in plan.entries]
         made = [made for entry, made in entries if not entry.default_action]
@@ -72,6 +76,15 @@ async def program(plan: SwitchPlan) -> None:
         )
     finally:
         await session.close()
+
+
+async def _until_set(session: P4RuntimeSession, files: CompiledProgram) -> None:
+    """Returns when somebody else has set the program."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while not await session.has_pipeline(files):
+        if time.monotonic() >= deadline:
+            raise EmulationError(f"its controller has set no program in {START_TIMEOUT_S:g} s")
+        await asyncio.sleep(_RETRY_S)
 
 
 async def _forward(
@@ -154,11 +167,22 @@ def _replicas(replicas: list[Replica]) -> list[tuple[int, int]]:
     return [(copy.egress_port, copy.instance) for copy in replicas]
 
 
+async def _program_again(plan: SwitchPlan) -> None:
+    """Who has become primary meanwhile is known at the second try."""
+    for pause_s in _AGAIN_S if plan.is_controlled else ():
+        try:
+            await program(plan)
+            return
+        except SwitchError:
+            await asyncio.sleep(pause_s)
+    await program(plan)
+
+
 async def _main() -> None:
     plans = msgspec.json.decode(sys.stdin.buffer.read(), type=list[SwitchPlan])
     for plan in plans:
         try:
-            await program(plan)
+            await _program_again(plan)
         except (SwitchError, OSError) as error:
             raise EmulationError(f"{plan.name}: {error}") from None
         print(plan.name, flush=True)

@@ -75,6 +75,8 @@ class SwitchPlan(msgspec.Struct, frozen=True):
     clones: list[ClonePlan] = []
     forwarding: str = ""
     """The table of which ``entries`` are all; empty: it runs somebody else's program."""
+    is_controlled: bool = False
+    """Its controller sets the program: two who do so at once would clear each other's tables."""
 
 
 class _RuntimeJson(msgspec.Struct):

@@ -82,8 +82,11 @@ class Switches:
             else:
                 self._pull(name, "up")
         remaining = without(self._topology, names)
-        plans = plan_switches(remaining, *self._program)
-        self._plans = [plan for plan in plans if plan.forwarding and plan.name not in names]
+        self._plans = [
+            msgspec.structs.replace(plan, is_controlled=plan.name in remaining.aggregators)
+            for plan in plan_switches(remaining, *self._program)
+            if plan.forwarding and plan.name not in names
+        ]
         self._write()
 
     def stop(self) -> None:

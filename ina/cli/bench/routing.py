@@ -44,11 +44,11 @@ def routing(
     placements: Annotated[
         str, typer.Option(help="Policies, and gloo, separated by commas.")
     ] = "nearest,ina,gloo",
-    width: Annotated[int, typer.Option(min=1, max=4096, help="Of the model's layers.")] = 512,
+    width: Annotated[int, typer.Option(min=1, max=4096, help="Of the model's layers.")] = 1024,
     count: Annotated[
         int, typer.Option("--steps", min=1, max=10_000, help="Of a job in a round.")
-    ] = 6,
-    rounds: Annotated[int, typer.Option(min=1, help="Of all placements.")] = 3,
+    ] = 4,
+    rounds: Annotated[int, typer.Option(min=1, help="Of all placements.")] = 2,
     save: SaveOption = None,
     baseline: BaselineOption = None,
     tolerance: ToleranceOption = DEFAULT_TOLERANCE,

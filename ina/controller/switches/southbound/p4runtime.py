@@ -175,6 +175,11 @@ class P4RuntimeSession:
             return "no controller is primary"
         return f"another controller is primary (election id {self._primary_id})"
 
+    async def has_pipeline(self, program: CompiledProgram) -> bool:
+        """Whether the switch runs this program, of which this session speaks from now on."""
+        self._schema = finsy.P4Schema(program.p4info, program.bmv2_json)
+        return await self._cookie() == self._schema.p4cookie
+
     async def set_pipeline(self, program: CompiledProgram) -> bool:
         """Sets the program if the switch runs another; returns whether it did.
 
