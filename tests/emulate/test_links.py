@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -185,5 +186,6 @@ def test_a_capture_has_what_passed_a_port(tmp_path: Path) -> None:
         assert {f[scapy.IP].dst for f in got} == {here}
         assert len(got) >= 3 * 20  # three sums of 5000 integers, 256 to a packet
         times = [float(f.time) for f in frames]
-        assert times == sorted(times)
+        # Two cores may queue what they have stamped in the other order.
+        assert all(later > earlier - 1e-3 for earlier, later in pairwise(times))
     assert left(name) == {}
