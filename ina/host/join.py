@@ -315,14 +315,19 @@ def _grant(
     *,
     has_aggregator: bool = False,
 ) -> Grant:
+    ticket = ticket_of(
+        request.job,
+        request.rank,
+        created,
+        joined,
+        node=None if place is None else (place.host, place.udp_port),
+    )
+    begins = (ticket.switch_host, ticket.switch_udp_port)
+    asked = (created.switch_host, created.switch_udp_port)
+    if len(ticket.trees) == 1 and begins != asked:  # of several, the transport is told of each
+        link.lead_to(*begins)
     return Grant(
-        ticket_of(
-            request.job,
-            request.rank,
-            created,
-            joined,
-            node=None if place is None else (place.host, place.udp_port),
-        ),
+        ticket,
         link,
         _credentials(request, joined),
         joined.window,

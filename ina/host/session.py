@@ -95,8 +95,6 @@ class Session:
         self._inflight = InFlight()
         _check_op_timeout(op_timeout_s)
         thread_counts.check_threads("threads", threads)
-        if len(ticket.trees) == 1:  # of several, the transport is told of each
-            link.lead_to(ticket.switch_host, ticket.switch_udp_port)
         self._manner = Manner(
             *(int(op_timeout_s * 1e9), link.rto, recoverable, congestion),
             leads_to=link.leads_to or (ticket.switch_host, ticket.switch_udp_port),
