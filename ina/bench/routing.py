@@ -27,7 +27,6 @@ from ina.emulate.load import load_topology
 from ina.emulate.nodes import controller_config
 from ina.emulate.topology import Link, Topology
 from ina.errors import InaError
-from ina.files import root
 
 GLOO = "gloo"
 JOBS = (("h1", "h2", "h4", "h5", "h7", "h8"), ("h3", "h6", "h9"))
@@ -51,6 +50,8 @@ class Case:
     """Of each job in a round."""
     width: int
     """Of the model's layers."""
+    topology: Path
+    """The network's file."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Measurement:
 
 def network(case: Case, uplink_bit_s: float) -> Topology:
     """Its controller places a job by the policy that the job's name begins with."""
-    topology = load_topology(root() / "examples" / "topologies" / "two_spines.toml")
+    topology = load_topology(case.topology)
     rules = [{"name": f"{it}-*", "placement": it} for it in case.placements if it != GLOO]
 
     def shaped(link: Link) -> Link:

@@ -9,13 +9,14 @@ import pytest
 from ina.bench import routing
 from ina.bench.limits import ina_wire_bytes, ring_wire_bytes
 from ina.bench.report import Ratio
+from ina.cli.bench.routing import TOPOLOGY
 from ina.emulate.nodes import controller_config
 from ina.errors import InaError
 from tests.bench.command import bench
 from tests.cli.process import inside
 from tests.emulate.networks import need
 
-CASE = routing.Case(1e8, ["nearest", "ina", "gloo"], 1, 2, 64)
+CASE = routing.Case(1e8, ["nearest", "ina", "gloo"], 1, 2, 64, TOPOLOGY)
 
 
 def test_one_cable_is_narrow_and_the_name_of_a_job_says_its_placement() -> None:

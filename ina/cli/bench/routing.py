@@ -23,7 +23,9 @@ from ina.cli.bench.testbeds import check_link
 from ina.cli.common import torchrun
 from ina.controller.config.routing import PLACEMENTS
 from ina.errors import InvalidInputError
+from ina.files import root
 
+TOPOLOGY = root() / "examples" / "topologies" / "two_spines.toml"
 _NOTES = [
     "three racks of three hosts below two spines, five soft switches in namespaces, links shaped"
     " each way by token buckets, one uplink of the first rack as the column says; two jobs of DDP"
@@ -65,7 +67,7 @@ def routing(
     outputs = Outputs("routing", json, save, baseline, tolerance)
     check_link(link)
     torchrun.require("torch")
-    case = bench.Case(link_bit_s, wanted, rounds, count, width)
+    case = bench.Case(link_bit_s, wanted, rounds, count, width, TOPOLOGY)
     found: list[bench.Measurement] = []
     ratios: list[Ratio] = []
     with steps("routing", len(rates) * rounds * len(wanted)) as bar:
