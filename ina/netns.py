@@ -110,6 +110,17 @@ def shape(end: End, rate_bit_s: float, burst_bytes: int, queue_bytes: int) -> No
             "limit", str(queue_bytes))  # fmt: skip
 
 
+def drop_all(end: End) -> None:
+    """From now on nothing leaves an end, whatever it had before. Raises :class:`NetnsError`."""
+    command("tc", *_within(end.space), "qdisc", "replace", "dev", end.interface, "root", "pfifo",
+            "limit", "0")  # fmt: skip
+
+
+def unshape(end: End) -> None:
+    """Takes back :func:`shape` or :func:`drop_all`. Raises :class:`NetnsError`."""
+    command("tc", *_within(end.space), "qdisc", "del", "dev", end.interface, "root")
+
+
 @contextlib.contextmanager
 def inside(space: str | None) -> Iterator[None]:
     """This thread in a namespace; sockets made here stay there. None: where it is.

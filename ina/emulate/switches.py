@@ -19,10 +19,10 @@ from ina.emulate.errors import EmulationError
 from ina.emulate.namespaces import namespace
 from ina.emulate.processes import Logged, environment, last_line
 from ina.emulate.programming import plan_switches
-from ina.emulate.topology import Topology, link_name, without
-from ina.emulate.wiring import NET
+from ina.emulate.topology import Link, Topology, link_name, without
+from ina.emulate.wiring import NET, plug_in, pull_out
 from ina.errors import DeadlineError
-from ina.netns import ip, within
+from ina.netns import within
 
 PROGRAM_TIMEOUT_S = 240.0
 """A soft switch may have to compile the program, on a busy machine."""
@@ -74,13 +74,13 @@ class Switches:
             if name in self._processes:
                 self._processes[name].kill()
             else:
-                self._pull(name, "down")
+                self._each_cable(name, pull_out)
         for name in sorted(before - names):
             self._progress(f"{name} is mended")
             if name in self._processes:
                 self._start(name)
             else:
-                self._pull(name, "up")
+                self._each_cable(name, plug_in)
         remaining = without(self._topology, names)
         self._plans = [
             msgspec.structs.replace(plan, is_controlled=plan.name in remaining.aggregators)
@@ -101,12 +101,10 @@ class Switches:
         log = self._folder / f"{name}.log"
         self._processes[name] = Logged(f"switch {name}", self._net, command, log, environment())
 
-    def _pull(self, link: str, state: str) -> None:
-        """Takes the ends of a link's cables out, or puts them in again."""
+    def _each_cable(self, link: str, do: Callable[[Topology, Link], None]) -> None:
         for cable in self._topology.links:
             if link_name(*(end.node for end in cable.ends)) == link:
-                for end in cable.ends:
-                    ip(self._net, "link", "set", str(end), state)
+                do(self._topology, cable)
 
     def _write(self) -> None:
         log, plan_file = self._folder / "programming.log", self._folder / "switches.json"

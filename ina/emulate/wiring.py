@@ -77,6 +77,26 @@ def _lay(topology: Topology, link: Link) -> None:
             _shape(made, link.bandwidth_mbit, link.queue_kib)
 
 
+def pull_out(topology: Topology, link: Link) -> None:
+    """Nothing leaves by either end of a cable any more.
+
+    Interfaces stay up: BMv2 would not read from one again that was down. Raises
+    :class:`NetnsError`.
+    """
+    for end in link.ends:
+        made = _interface(topology, end)
+        netns.drop_all(made)
+
+
+def plug_in(topology: Topology, link: Link) -> None:
+    """As it was before :func:`pull_out`."""
+    for end in link.ends:
+        made = _interface(topology, end)
+        netns.unshape(made)
+        if link.bandwidth_mbit is not None:
+            _shape(made, link.bandwidth_mbit, link.queue_kib)
+
+
 def _interface(topology: Topology, end: End) -> netns.End:
     if end.port is None:
         return netns.End(namespace(topology.name, end.node), DATA_INTERFACE)
