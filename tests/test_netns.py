@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import os
 import shutil
@@ -78,6 +79,37 @@ def test_a_pair_from_here_to_there_carries_its_rate(space: str) -> None:
         assert Path("/proc/sys/net/ipv6/conf/all/disable_ipv6").read_text() == "1\n"
     with netns.inside(None):
         assert here in {name for _, name in socket.if_nameindex()}
+
+
+@pytest.mark.parametrize("is_shaped", [False, True])
+def test_nothing_leaves_an_end_until_that_is_taken_back(space: str, is_shaped: bool) -> None:
+    here = f"i{space[3:9]}"
+    there = End(space, "eth0")
+    netns.add_pairs([(End(None, here), there)])
+    netns.ip(None, "link", "set", here, "up")
+    netns.ip(space, "link", "set", "eth0", "up")
+    if is_shaped:
+        netns.shape(there, 1e9, 80 << 10, 1 << 20)
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x88B5)) as arrives:
+        arrives.bind((here, 0x88B5))  # the Ethernet type of experiments
+        arrives.settimeout(0.3)
+        with netns.inside(space):
+            leaves = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        with leaves:
+            leaves.bind(("eth0", 0))
+
+            def passes() -> bool:
+                with contextlib.suppress(OSError):  # some kernels say that it was dropped
+                    leaves.send(b"\xff" * 12 + b"\x88\xb5" + bytes(46))
+                with contextlib.suppress(TimeoutError):
+                    return len(arrives.recv(100)) == 60
+                return False
+
+            assert passes()
+            netns.drop_all(there)
+            assert not passes()
+            netns.unshape(there)
+            assert passes()
 
 
 def test_what_ip_says_is_in_the_error(space: str) -> None:

@@ -74,7 +74,8 @@ def claimed(name: str) -> Iterator[None]:
     finally:
         _state_file(name).unlink(missing_ok=True)
         _down_file(name).unlink(missing_ok=True)
-        (RUN_DIR / f"{name}.draft").unlink(missing_ok=True)
+        for file in (_state_file(name), _down_file(name)):
+            _draft_of(file).unlink(missing_ok=True)
         _lock_file(name).unlink(missing_ok=True)
         os.close(lock)
 
@@ -165,7 +166,7 @@ def clean(name: str = "") -> list[dict[str, Any]]:
 
 
 def _write(file: Path, data: bytes) -> None:
-    draft = file.with_suffix(".draft")
+    draft = _draft_of(file)
     draft.write_bytes(data)
     draft.rename(file)  # nobody reads half of it
 
@@ -218,3 +219,8 @@ def _state_file(name: str) -> Path:
 
 def _down_file(name: str) -> Path:
     return RUN_DIR / f"{name}.down"
+
+
+def _draft_of(file: Path) -> Path:
+    """Each has its own: the emulation writes one while a command writes the other."""
+    return file.with_name(f"{file.name}.draft")
