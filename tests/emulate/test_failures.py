@@ -19,8 +19,7 @@ from ina.emulate.topology import without
 from ina.errors import InvalidInputError
 from ina.netns import within
 from tests.emulate.networks import call, ina, left, need, new_name, up
-from tests.emulate.test_two_spines import EXAMPLE, ONE, TWO, ended, train
-from tests.emulate.two_jobs import SUM, TRAIN
+from tests.emulate.two_jobs import EXAMPLE, ONE, SUM, TRAIN, TWO, ended, train
 from tests.selection import SWITCHES
 
 REACH = """

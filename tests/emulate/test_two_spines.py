@@ -4,7 +4,6 @@ and what two jobs of DDP come to."""
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,9 @@ from ina.controller.topology.shapes import leaf_spine
 from ina.emulate.load import load_topology
 from ina.emulate.nodes import controller_config
 from ina.emulate.topology import with_placement
-from ina.files import root
-from tests.emulate.networks import call, ina, left, need, new_name, up
-from tests.emulate.two_jobs import SUM, TRAIN
+from tests.emulate.networks import call, left, need, new_name, up
+from tests.emulate.two_jobs import EXAMPLE, ONE, SUM, TRAIN, TWO, ended, train
 from tests.selection import SWITCHES
-
-EXAMPLE = root() / "examples" / "topologies" / "two_spines.toml"
-ONE, TWO = "h1,h2,h4,h5,h7,h8", "h3,h6,h9"
-"""Hosts of two jobs, both over all racks."""
 
 
 def narrow(folder: Path, mbit: int = 10) -> Path:
@@ -87,27 +81,6 @@ def test_sums_are_exact_by_each_placement(kind: str, placement: str, tmp_path: P
     shown = _sums(kind, EXAMPLE, placement, tmp_path / "out")
     (job,) = shown["jobs"]
     assert sorted({rank for node in job["nodes"] for rank in node["ranks"]}) == list(range(9))
-
-
-def train(name: str, hosts: str, script: Path, steps: int, width: int) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        ina(
-            *("run", "--name", name, "--hosts", hosts, "--timeout-s", "300"),
-            *("--", sys.executable, script, str(steps), str(width)),
-        ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def ended(job: subprocess.Popen[str]) -> dict[str, Any]:
-    out, _ = job.communicate(timeout=400)
-    assert job.returncode == 0, out
-    said: dict[str, Any] = json.loads(
-        next(line for line in out.splitlines() if line.startswith('{"rank"'))
-    )
-    return said
 
 
 def _two_jobs(file: Path, placement: str, folder: Path) -> list[dict[str, Any]]:

@@ -1,5 +1,20 @@
-"""What each rank of a job runs: a few steps of DDP, or of sums of integers."""
+"""Two jobs over two spines: their hosts, and what each rank runs: a few steps of DDP, or of sums of
+integers."""
 
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ina.files import root
+from tests.emulate.networks import ina
+
+EXAMPLE = root() / "examples" / "topologies" / "two_spines.toml"
+ONE, TWO = "h1,h2,h4,h5,h7,h8", "h3,h6,h9"
+"""Hosts of two jobs, both over all racks."""
 TRAIN = """
 import hashlib, json, os, sys, time
 import torch, torch.distributed as dist
@@ -61,3 +76,24 @@ with Session.join(where, "sum", rank, world, host=here) as session:
         subprocess.run([sys.executable, "-m", "ina", "fabric", "show", "--json"], check=True)
     session.all_reduce(numbers(rank))
 """
+
+
+def train(name: str, hosts: str, script: Path, steps: int, width: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        ina(
+            *("run", "--name", name, "--hosts", hosts, "--timeout-s", "300"),
+            *("--", sys.executable, script, str(steps), str(width)),
+        ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def ended(job: subprocess.Popen[str]) -> dict[str, Any]:
+    out, _ = job.communicate(timeout=400)
+    assert job.returncode == 0, out
+    said: dict[str, Any] = json.loads(
+        next(line for line in out.splitlines() if line.startswith('{"rank"'))
+    )
+    return said
