@@ -84,8 +84,7 @@ def pull_out(topology: Topology, link: Link) -> None:
     :class:`NetnsError`.
     """
     for end in link.ends:
-        made = _interface(topology, end)
-        netns.drop_all(made)
+        netns.drop_all(_interface(topology, end))
 
 
 def plug_in(topology: Topology, link: Link) -> None:

@@ -368,9 +368,8 @@ class P4RuntimeSession:
     def _sign(self, message: Any) -> None:
         """Writes carry the election id: the switch refuses those of a former primary."""
         if isinstance(message, p4r.WriteRequest | p4r.SetForwardingPipelineConfigRequest):
-            is_clerk = self.writes_for_primary and self._primary_id
-            signed = self._primary_id if is_clerk else self.election_id
-            message.election_id.CopyFrom(U128.encode(signed))
+            primary_id = self._primary_id if self.writes_for_primary else 0
+            message.election_id.CopyFrom(U128.encode(primary_id or self.election_id))
 
     @contextmanager
     def _hanging_up(self) -> Iterator[None]:
