@@ -12,7 +12,9 @@ import pytest
 Address: TypeAlias = tuple[str, int]
 
 _ALL, _HEADER_BYTES = 3, 14
-_BUFFER_BYTES = 4 << 20
+_BUFFER_BYTES = 32 << 20
+"""What tests beside this one send over the loopback waits there, too."""
+_SO_RCVBUFFORCE = 33  # of Linux: beyond net.core.rmem_max, for root
 
 
 class Seen:
@@ -24,7 +26,7 @@ class Seen:
             self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL))
         except PermissionError:
             pytest.skip("needs root, for a packet socket")
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_BYTES)
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
         self._socket.bind(("lo", _ALL))
 
     def all(self) -> dict[tuple[Address, Address], set[int]]:
