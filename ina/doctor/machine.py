@@ -15,6 +15,7 @@ from pathlib import Path
 from ina.controller.switches.southbound.bfrt.sde import load_client
 from ina.doctor.kernel import can_load_xdp, can_make_veth
 from ina.errors import MissingToolError
+from ina.switch.cache import cache_trouble, default_cache_dir
 
 WANTED_RECEIVE_BUFFER_BYTES = 8 << 20
 """What a worker asks the kernel for; a smaller grant limits its packets in flight."""
@@ -57,6 +58,14 @@ def _core() -> Iterator[Finding]:
     compiler = _tool(os.environ.get("INA_CC") or "cc")
     yield Finding(
         "C compiler", compiler, "the soft switch", "apt install gcc libc6-dev", required=True
+    )
+    trouble = cache_trouble()
+    yield Finding(
+        "program cache",
+        "" if trouble else str(default_cache_dir()),
+        "the soft switch",
+        trouble,
+        required=True,
     )
     cxx = _tool(os.environ.get("CXX") or "c++")
     yield Finding("C++ compiler", cxx, "building ina from source", "apt install g++")

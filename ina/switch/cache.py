@@ -1,7 +1,9 @@
-"""Generated C to a shared object, once for each (program, generator, compiler, flags, processor).
+"""Generated C to a shared object, once for each (program, generator, processor, compiler, flags).
 
 Two files a program in the cache directory: ``<digest>.c`` to read, ``<digest>.so`` to run. Both are
-written beside their place and renamed, so that several processes may compile a program at once.
+written beside their place and renamed, so that several processes may compile a program at once. The
+first half of a digest is of the program, the second of the compiler: where there is none, whatever
+one has made of the program before runs.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import logging
 import os
 import platform
 import shutil
@@ -17,7 +20,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ina.switch.errors import CompilationError, CompilerMissingError
+from ina.switch.errors import CacheError, CompilationError, CompilerMissingError
+
+_log = logging.getLogger(__name__)
 
 RUNTIME = Path(__file__).parent / "emit_c" / "runtime"
 GENERATOR_FOLDERS = ("ir", "passes", "emit_c")
@@ -46,12 +51,69 @@ GCC_FLAGS = (
 # way of the stack (measured with AVX-512: 7 % at 64 values a packet, 23 % at 256).
 X86_FLAGS = ("-mno-movbe", "-mtune=generic")
 COMPILE_TIMEOUT_S = 300.0
+_ROOM_BYTES = 1 << 20
+"""More than any program takes: a cache with less left is full."""
 
 
 def default_cache_dir() -> Path:
-    """``$XDG_CACHE_HOME/ina`` or ``~/.cache/ina``."""
+    """``$XDG_CACHE_HOME/ina`` or ``~/.cache/ina``.
+
+    Raises :class:`CacheError`: neither that nor HOME is set, and nobody is known by this uid.
+    """
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "ina"
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / "ina"
+    except RuntimeError:
+        raise CacheError(
+            f"no folder for compiled P4 programs: uid {os.getuid()} has no name and no HOME: set"
+            " XDG_CACHE_HOME to a folder that it may write"
+        ) from None
+
+
+def cache_trouble() -> str:
+    """Why no compiled program can be kept in the default cache and run from there; empty: nothing
+    speaks against it. Changes nothing."""
+    try:
+        directory = default_cache_dir()
+        _check_mount(directory)
+    except CacheError as error:
+        return str(error)
+    there = _first_that_is(directory)
+    if os.access(there, os.W_OK | os.X_OK) or any(directory.glob("*.so")):
+        return ""
+    return str(_unusable(directory, f"this user may not write {there}"))
+
+
+def _unusable(directory: Path, why: str | None) -> CacheError:
+    return CacheError(
+        f"the cache {directory}: {why}: set XDG_CACHE_HOME to a folder that this user may write,"
+        " with room, not mounted noexec"
+    )
+
+
+def _first_that_is(directory: Path) -> Path:
+    """The folder, or the nearest above it."""
+    return next((it for it in (directory, *directory.parents) if os.path.isdir(it)), Path("/"))
+
+
+def _check_mount(directory: Path) -> None:
+    """Raises :class:`CacheError`: nothing can be run from there, whatever is compiled."""
+    try:
+        flags = os.statvfs(_first_that_is(directory)).f_flag
+    except OSError as error:
+        raise _unusable(directory, error.strerror) from None
+    if flags & os.ST_NOEXEC:
+        raise _unusable(directory, "its file system is mounted noexec, no compiled program loads")
+
+
+def _check_room(directory: Path, scratch: Path) -> None:
+    """After a failure: compilers and linkers do not always say that there was no room. Raises
+    :class:`CacheError`."""
+    try:
+        with Path(scratch, "room").open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, _ROOM_BYTES)
+    except OSError as error:
+        raise _unusable(directory, error.strerror) from None
 
 
 def find_compiler(cc: str | None) -> str:
@@ -65,10 +127,17 @@ def find_compiler(cc: str | None) -> str:
     return found
 
 
-def _run(command: list[str], what: str) -> str:
+def _run(command: list[str], what: str, temporary: Path | None = None) -> str:
+    """``temporary``: where it may write what it needs meanwhile; None: where the system says."""
+    environ = None if temporary is None else {**os.environ, "TMPDIR": str(temporary)}
     try:
         result = subprocess.run(
-            command, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False
+            command,
+            capture_output=True,
+            text=True,
+            timeout=COMPILE_TIMEOUT_S,
+            check=False,
+            env=environ,
         )
     except OSError as error:
         raise CompilerMissingError(f"cannot run {command[0]}: {error.strerror}") from error
@@ -115,15 +184,21 @@ def flags_for(compiler_version: str) -> tuple[str, ...]:
     return FLAGS + GCC_FLAGS + (X86_FLAGS if platform.machine() == "x86_64" else ())
 
 
-def digest_of(program: bytes, generator: str, compiler_version: str) -> str:
-    """Names a shared object by everything that it depends on."""
+def key_of(program: bytes, generator: str) -> str:
+    """Names a program by everything but the compiler that its shared object depends on."""
     digest = hashlib.sha256()
-    for part in (program, generator.encode(), compiler_version.encode(), _cpu_flags().encode()):
+    for part in (program, generator.encode(), _cpu_flags().encode()):
         digest.update(hashlib.sha256(part).digest())
-    for flag in flags_for(compiler_version):
-        digest.update(flag.encode() + b"\0")
     digest.update(_generator_digest())
     return digest.hexdigest()[:32]
+
+
+def digest_of(key: str, compiler_version: str) -> str:
+    """Names a shared object by everything that it depends on."""
+    digest = hashlib.sha256(compiler_version.encode())
+    for flag in flags_for(compiler_version):
+        digest.update(flag.encode() + b"\0")
+    return f"{key}-{digest.hexdigest()[:16]}"
 
 
 def generator_sources() -> list[Path]:
@@ -153,52 +228,87 @@ def load_library(
     """The program's shared object, compiled if the cache lacks it, and the path of its C source.
 
     ``emit(digest)`` returns the C source. A cached object that does not load, or reports another
-    digest, is compiled anew.
+    digest, is compiled anew. Without a compiler, unless one was asked for by name, the newest that
+    any has made of this program is taken.
+
+    Raises :class:`CompilerMissingError`, :class:`CompilationError`; of the latter kind
+    :class:`CacheError`: the folder cannot be used.
     """
-    compiler = find_compiler(cc)
-    version = _version_of(compiler)
-    digest = digest_of(program, generator, version)
     directory = cache_dir or default_cache_dir()
-    source, library = directory / f"{digest}.c", directory / f"{digest}.so"
-    if library.exists():
-        loaded = _load(library, digest)
-        if loaded is not None:
-            return loaded, source
-        library.unlink(missing_ok=True)
+    _check_mount(directory)
+    key = key_of(program, generator)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=directory, prefix=".build-") as scratch:
-            made_source, made_library = Path(scratch, "pipeline.c"), Path(scratch, "pipeline.so")
-            made_source.write_text(emit(digest))
-            command = [
-                compiler,
-                *flags_for(version),
-                "-I",
-                str(RUNTIME),
-                "-o",
-                str(made_library),
-                str(made_source),
-            ]
-            _run(command, f"{compiler} on the generated C")
-            made_source.replace(source)
-            made_library.replace(library)
+        try:
+            compiler = find_compiler(cc)
+            version = _version_of(compiler)
+        except CompilerMissingError as error:
+            if cc or os.environ.get("INA_CC"):
+                raise
+            return _compiled_before(directory, key, str(error))
+        digest = digest_of(key, version)
+        library = directory / f"{digest}.so"
+        if library.exists():
+            try:
+                return _load(library), library.with_suffix(".c")
+            except _DamagedError:
+                library.unlink(missing_ok=True)
+        _compile(compiler, version, emit(digest), library)
+        return _load(library), library.with_suffix(".c")
+    except _DamagedError as error:
+        raise CompilationError(f"{library} was compiled but does not load: {error}") from None
     except OSError as error:
-        raise CompilationError(f"cannot write the cache {directory}: {error.strerror}") from error
-    loaded = _load(library, digest)
-    if loaded is None:
-        raise CompilationError(f"{library} was compiled but does not load")
-    return loaded, source
+        raise _unusable(directory, f"cannot write it: {error.strerror}") from error
 
 
-def _load(library: Path, digest: str) -> ctypes.CDLL | None:
-    """The library if it is whole and says that it is this program."""
+def _compiled_before(directory: Path, key: str, why: str) -> tuple[ctypes.CDLL, Path]:
+    """``why``: there is no compiler. Raises :class:`CompilerMissingError` with it."""
+    found = {library.stat().st_mtime_ns: library for library in directory.glob(f"{key}-*.so")}
+    for _, library in sorted(found.items(), reverse=True):
+        try:
+            loaded = _load(library)
+        except _DamagedError:
+            continue
+        _log.info("%s: runs %s, which was compiled before", why, library)
+        return loaded, library.with_suffix(".c")
+    raise CompilerMissingError(f"{why}; the cache {directory} does not have the program, either")
+
+
+def _compile(compiler: str, version: str, source: str, library: Path) -> None:
+    """Makes ``library``, and the C beside it. Raises what :func:`load_library` does, OSError."""
+    directory = library.parent
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=directory, prefix=".build-") as scratch:
+        made_source, made_library = Path(scratch, "pipeline.c"), Path(scratch, "pipeline.so")
+        made_source.write_text(source)
+        paths = ["-I", str(RUNTIME), "-o", str(made_library), str(made_source)]
+        command = [compiler, *flags_for(version), *paths]
+        try:
+            # In the cache it may write; the system's folder may be read-only, in a container.
+            _run(command, f"{compiler} on the generated C", Path(scratch))
+        except CompilationError:
+            _check_room(directory, Path(scratch))
+            raise
+        if _is_truncated(made_library.read_bytes()):
+            _check_room(directory, Path(scratch))
+        made_source.replace(library.with_suffix(".c"))
+        made_library.replace(library)
+
+
+class _DamagedError(Exception):
+    """A library is not whole, or is not the program that its name says."""
+
+
+def _load(library: Path) -> ctypes.CDLL:
+    """Raises :class:`_DamagedError`, OSError: it cannot be read."""
     data = library.read_bytes()
-    if not data.startswith(b"\x7fELF") or digest.encode() not in data or _is_truncated(data):
-        return None
+    if not data.startswith(b"\x7fELF") or _is_truncated(data):
+        raise _DamagedError("it is no whole shared object")
+    if library.stem.encode() not in data:
+        raise _DamagedError("it is another program's")
     try:
         return ctypes.CDLL(str(library))
-    except OSError:
-        return None
+    except OSError as error:
+        raise _DamagedError(str(error)) from None
 
 
 def _is_truncated(elf: bytes) -> bool:

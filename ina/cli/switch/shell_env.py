@@ -47,7 +47,9 @@ def shell_python(cache_dir: Path | None = None, also: tuple[str, ...] = ()) -> P
                     _install(home, python, wanted)
                 done.touch()
     except OSError as error:
-        raise ShellEnvironmentError(f"{home}: {error.strerror}") from None
+        raise ShellEnvironmentError(
+            f"{home}: {error.strerror}: set XDG_CACHE_HOME to a folder that this user may write"
+        ) from None
     return python
 
 
