@@ -10,6 +10,7 @@ from ina.switch.emit_c.layout import Layout
 from ina.switch.emit_c.tables import find_early, pass_gates, read_fixed
 from ina.switch.emit_c.where import GENERAL, ON_MAIN
 from ina.switch.emit_c.writer import Writer
+from ina.switch.ir.data import STANDARD
 from ina.switch.ir.expr import FieldRef
 from ina.switch.passes.plan import MainPath
 
@@ -118,11 +119,12 @@ def _unpack_late(layout: Layout, out: Writer, main: MainPath) -> None:
         out.line(f"{layout.field(ref, late=False)} = {layout.field(ref, late=True)};")
 
 
-def _set(layout: Layout, out: Writer, field: str, value: str, width_bits: int) -> None:
-    """A standard_metadata field, if the program has any use for it."""
+def _set(layout: Layout, out: Writer, field: str, value: str) -> None:
+    """A standard_metadata field, if the program has it and any use for it."""
     target = layout.standard(field)
     if target is not None:
-        cut = "" if width_bits in (8, 16, 32, 64) else f" & INA_MASK({width_bits})"
+        width = layout.program.headers[STANDARD].type.by_name[field].width_bits
+        cut = "" if width in (8, 16, 32) or width >= 64 else f" & INA_MASK({width})"
         out.line(f"{target} = ({value}){cut};")
 
 
@@ -150,9 +152,9 @@ def _arrive(layout: Layout, out: Writer) -> None:
         out.line(f"memset({path}, 0, sizeof {path});")
         out.line(f"memset({path}_valid, 0, sizeof {path}_valid);")
         out.line(f"{path}_next = 0;")
-    _set(layout, out, "ingress_port", "in->port", 9)
-    _set(layout, out, "packet_length", "p->length", 32)
-    _set(layout, out, "ingress_global_timestamp", "in->now_ns / 1000", 48)
+    _set(layout, out, "ingress_port", "in->port")
+    _set(layout, out, "packet_length", "p->length")
+    _set(layout, out, "ingress_global_timestamp", "in->now_ns / 1000")
 
 
 def _parse(layout: Layout, out: Writer) -> str:
@@ -181,7 +183,7 @@ def _parse_main(to: Code, main: MainPath) -> str:
 
 def _parsed(layout: Layout, out: Writer) -> None:
     out.line("(void)parser_error;")
-    _set(layout, out, "parser_error", "parser_error", 32)
+    _set(layout, out, "parser_error", "parser_error")
     for name, header in layout.program.headers.items():
         if not header.stack and name in layout.plan.apart:
             path = layout.header(name)
@@ -192,7 +194,7 @@ def _verify(layout: Layout, out: Writer, function: str) -> None:
     if any(checksum.verify for checksum in layout.program.checksums):
         out.line(f"const bool checksum_error = {function}(p);")
         out.line("(void)checksum_error;")
-        _set(layout, out, "checksum_error", "checksum_error", 1)
+        _set(layout, out, "checksum_error", "checksum_error")
 
 
 def _replicas(layout: Layout, out: Writer, leave: str) -> None:
@@ -200,16 +202,17 @@ def _replicas(layout: Layout, out: Writer, leave: str) -> None:
     out.line("const ina_replica *replicas = &single;")
     out.line("uint32_t copies = 1;")
     group, spec = layout.standard("mcast_grp"), layout.standard("egress_spec")
-    with out.block(f"if ({group})"):
-        out.line(f"replicas = S->groups[{group}].replicas;")
-        out.line(f"copies = S->groups[{group}].count;")
-        _set(layout, out, "instance_type", "INA_INSTANCE_REPLICATION", 32)
-    with out.block("else"):
+    if group is not None:
+        with out.block(f"if ({group})"):
+            out.line(f"replicas = S->groups[{group} & (INA_GROUPS - 1)].replicas;")
+            out.line(f"copies = S->groups[{group} & (INA_GROUPS - 1)].count;")
+            _set(layout, out, "instance_type", "INA_INSTANCE_REPLICATION")
+    with out.block("else" if group is not None else ""):
         out.line(f"if ({spec} == INA_DROP_PORT) {leave}")
         out.line(f"single.egress_port = {spec};")
         rid = layout.standard("egress_rid")
         out.line(f"single.rid = {rid or 0};")
-        _set(layout, out, "instance_type", "INA_INSTANCE_NORMAL", 32)
+        _set(layout, out, "instance_type", "INA_INSTANCE_NORMAL")
 
 
 @dataclass(frozen=True)
@@ -250,14 +253,14 @@ def _saved(layout: Layout) -> list[_Saved]:
 
 def _send(layout: Layout, out: Writer, sums: str, fixed: str, *, main: bool) -> None:
     out.line("const uint32_t port = replicas[i].egress_port & (INA_MAX_PORTS - 1);")
-    _set(layout, out, "egress_port", "port", 9)
-    _set(layout, out, "egress_rid", "replicas[i].rid", 16)
-    _set(layout, out, "packet_length", "p->length", 32)
-    _set(layout, out, "enq_timestamp", "in->now_ns / 1000", 32)
-    _set(layout, out, "enq_qdepth", "depth_pkts[port]", 19)
-    _set(layout, out, "deq_qdepth", "depth_pkts[port]", 19)
-    _set(layout, out, "deq_timedelta", "0", 32)
-    _set(layout, out, "egress_global_timestamp", "in->now_ns / 1000", 48)
+    _set(layout, out, "egress_port", "port")
+    _set(layout, out, "egress_rid", "replicas[i].rid")
+    _set(layout, out, "packet_length", "p->length")
+    _set(layout, out, "enq_timestamp", "in->now_ns / 1000")
+    _set(layout, out, "enq_qdepth", "depth_pkts[port]")
+    _set(layout, out, "deq_qdepth", "depth_pkts[port]")
+    _set(layout, out, "deq_timedelta", "0")
+    _set(layout, out, "egress_global_timestamp", "in->now_ns / 1000")
     spec = layout.standard("egress_spec")
     out.line(f"{spec} = 0;")
     out.line(f"egress(S, p{fixed});")

@@ -6,6 +6,11 @@ import json
 from pathlib import Path
 
 from ina.switch.errors import InvalidProgramError, UnsupportedProgramError
+from ina.switch.ir.architecture import (
+    check_architecture,
+    check_standard_metadata,
+    join_intrinsic_metadata,
+)
 from ina.switch.ir.data import Counter, Field, Header, HeaderType, Register, Stack
 from ina.switch.ir.expr import BoolConst, FieldRef, Unary
 from ina.switch.ir.json_access import (
@@ -66,8 +71,9 @@ def load_program(source: bytes | str | Path) -> Program:
 
 
 def _load(root: Json) -> Program:
-    if "pipelines" not in root or "header_types" not in root:
+    if not root.get("pipelines") or "header_types" not in root:
         raise InvalidProgramError("not the BMv2 JSON of a v1model program: no pipelines")
+    check_architecture(root)
     for key, construct in _REFUSED.items():
         for item in get_objects(root, key):
             place = str(get_source(item)) or str(place_of(root, [item.get("name")]))
@@ -75,6 +81,8 @@ def _load(root: Json) -> Program:
     _refuse_unions(root)
     scope = Scope()
     _load_data(root, scope)
+    check_standard_metadata(scope)
+    join_intrinsic_metadata(scope)
     direct = _load_counters(root, scope)
     for node in get_objects(root, "calculations"):
         _load_calculation(node, scope)

@@ -119,10 +119,11 @@ class StatementLoader:
         name = self._expr.header(args[0]).name if args else STANDARD
         metadata = self._scope.header(name)
         fields = metadata.type.by_name
-        return (
-            Assign(_field(metadata, fields["egress_spec"]), Const(DROP_PORT), source),
-            Assign(_field(metadata, fields["mcast_grp"]), Const(0), source),
-        )
+        drop = Assign(_field(metadata, fields["egress_spec"]), Const(DROP_PORT), source)
+        group = fields.get("mcast_grp")
+        if group is None:
+            return (drop,)
+        return drop, Assign(_field(metadata, group), Const(0), source)
 
     def _statement(self, name: str, args: list[Json], op: Json) -> Stmt:
         expr, source = self._expr, get_source(op)

@@ -107,6 +107,7 @@ class ExpressionLoader:
             return Unary("b2d", StackValid(ref.name, ref.index))
         if name == "$valid$":
             return Unary("b2d", Valid(self._scope.header(header).name))
+        header = self._scope.home(header, name)
         field = self._scope.field(header, name)
         return FieldRef(header, name, field.width_bits, field.signed)
 

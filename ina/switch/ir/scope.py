@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ina.switch.errors import InvalidProgramError, UnsupportedProgramError
-from ina.switch.ir.data import Counter, Field, Header, HeaderType, Register, Stack
+from ina.switch.ir.data import STANDARD, Counter, Field, Header, HeaderType, Register, Stack
 from ina.switch.ir.source import UNKNOWN, Source
 from ina.switch.ir.stmt import HashInput
 
@@ -31,6 +31,8 @@ class Scope:
     registers: dict[str, Register] = field(default_factory=dict)
     counters: dict[str, Counter] = field(default_factory=dict)
     calculations: dict[str, Calculation] = field(default_factory=dict)
+    joined: dict[str, str] = field(default_factory=dict)
+    """Fields of standard_metadata that the program has in other metadata: in which."""
     source: Source = UNKNOWN
 
     def refuse(self, construct: str) -> UnsupportedProgramError:
@@ -43,6 +45,10 @@ class Scope:
         if found is None:
             raise InvalidProgramError(f"BMv2 JSON: header {header!r} has no field {name!r}")
         return found
+
+    def home(self, header: str, name: str) -> str:
+        """The instance that holds the field: standard_metadata for what joined it."""
+        return STANDARD if self.joined.get(name) == header else header
 
     def header(self, name: str) -> Header:
         """A header instance."""

@@ -12,6 +12,7 @@ from finsy.proto import p4r, rpc_code
 
 from ina.errors import InaError
 from ina.switch.p4runtime.arbitration import Arbitration, Client
+from ina.switch.p4runtime.device_config import program_of
 from ina.switch.p4runtime.forwarding import Forwarding
 from ina.switch.p4runtime.packet_io import message_from_packet, packet_from_message
 from ina.switch.p4runtime.schema import build_schema
@@ -38,10 +39,10 @@ class _Loaded:
     forwarding: Forwarding
 
     def is_of(self, config: p4r.ForwardingPipelineConfig) -> bool:
-        """Whether the program is the same; its cookie may be another."""
-        return (
+        """Whether the program is the same; its cookie and the form it is sent in may differ."""
+        return config.p4info == self.config.p4info and (
             config.p4_device_config == self.config.p4_device_config
-            and config.p4info == self.config.p4info
+            or program_of(config.p4_device_config) == program_of(self.config.p4_device_config)
         )
 
 
@@ -159,14 +160,15 @@ class Device:
         The program that is active already was verified and compiled: it gets a fresh state only.
         """
         if not config.p4_device_config or not config.HasField("p4info"):
-            raise invalid("the config needs p4info and p4_device_config (BMv2 JSON)")
+            raise invalid("the config needs p4info and p4_device_config")
         kept = p4r.ForwardingPipelineConfig()
         kept.CopyFrom(config)
+        program = program_of(config.p4_device_config)
         active = self._active
         if active is not None and active.is_of(config):
             return _Loaded(kept, active.forwarding.power_on())
         try:
-            pipeline = Pipeline.load(config.p4_device_config, cache_dir=self._cache_dir)
+            pipeline = Pipeline.load(program, cache_dir=self._cache_dir)
         except InaError as error:
             raise from_error(error) from error
         try:
