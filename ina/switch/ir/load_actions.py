@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ina.switch.errors import InvalidProgramError
 from ina.switch.ir.data import STANDARD, Field, Header
-from ina.switch.ir.expr import Const, FieldRef
+from ina.switch.ir.expr import Binary, Const, FieldRef
 from ina.switch.ir.json_access import Json, get_dict, get_objects, get_source, get_str, parse_hex
 from ina.switch.ir.load_expr import ExpressionLoader
 from ina.switch.ir.scope import Scope
@@ -29,6 +29,17 @@ from ina.switch.ir.stmt import (
 )
 
 _IGNORED = frozenset({"log_msg", "assert", "assume", "no_op"})
+_IN_PLACE = {"add_to_field": "+", "subtract_from_field": "-"}
+_OF_TWO = {
+    "add": "+",
+    "subtract": "-",
+    "bit_and": "&",
+    "bit_or": "|",
+    "bit_xor": "^",
+    "shift_left": "<<",
+    "shift_right": ">>",
+}
+"""P4_14's primitives; p4c writes expressions."""
 HASHES = frozenset({"crc16", "crc32", "csum16", "identity", "xor16"})
 DROP_PORT = 511
 
@@ -93,7 +104,7 @@ class StatementLoader:
         try:
             if name in ("assign_header", "copy_header"):
                 return self._copy(self._expr.header(args[0]), self._expr.header(args[1]), source)
-            if name == "mark_to_drop":
+            if name in ("mark_to_drop", "drop"):
                 return self._mark_to_drop(args, source)
             return (self._statement(name, args, op),)
         except (IndexError, KeyError) as error:
@@ -127,8 +138,12 @@ class StatementLoader:
 
     def _statement(self, name: str, args: list[Json], op: Json) -> Stmt:
         expr, source = self._expr, get_source(op)
-        if name == "assign":
+        if name in ("assign", "modify_field"):
             return Assign(expr.target(args[0]), expr.integer(args[1]), source)
+        if name in _IN_PLACE or name in _OF_TWO:
+            target, operands = expr.target(args[0]), [expr.integer(arg) for arg in args[-2:]]
+            operator = _IN_PLACE.get(name) or _OF_TWO[name]
+            return Assign(target, Binary(operator, operands[0], operands[1]), source)
         if name == "add_header":
             return SetValid(expr.header(args[0]), True, source)
         if name == "remove_header":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ina.switch.errors import InvalidProgramError
-from ina.switch.ir.expr import Binary, Const, Expr, FieldRef, Unary
+from ina.switch.ir.expr import Binary, Const, Expr, FieldRef, Unary, Valid
 from ina.switch.ir.json_access import (
     Json,
     get_int,
@@ -20,6 +20,8 @@ from ina.switch.ir.stmt import Block
 from ina.switch.ir.structure import Node, build_pipeline
 
 _KINDS = {kind.value: kind for kind in MatchKind}
+_NOTHING = -1
+"""The id of an action that BMv2's numbers leave free."""
 
 
 class ControlLoader:
@@ -63,6 +65,17 @@ class ControlLoader:
         except KeyError:
             raise InvalidProgramError(f"BMv2 JSON: no action with id {bmv2_id}") from None
 
+    def _actions_of(self, table: Json) -> tuple[Action, ...]:
+        """By id; BMv2's JSON before version 2 has names only."""
+        if "action_ids" in table:
+            return tuple(self._action(number) for number in get_list(table, "action_ids"))
+        by_name = {action.name: action for action in self._actions.values()}
+        names = [str(name) for name in get_list(table, "actions")]
+        missing = [name for name in names if name not in by_name]
+        if missing:
+            raise InvalidProgramError(f"BMv2 JSON: no action {missing[0]!r}")
+        return tuple(by_name[name] for name in names)
+
     def _table_node(self, node: Json) -> Node:
         name, source = get_str(node, "name"), get_source(node)
         self._scope.source = source
@@ -72,7 +85,7 @@ class ControlLoader:
             raise self._scope.refuse(f"table {name!r} with idle timeouts")
         if node.get("direct_meters"):
             raise self._scope.refuse(f"table {name!r} with a direct meter")
-        actions = tuple(self._action(number) for number in get_list(node, "action_ids"))
+        actions = self._actions_of(node)
         nexts = node.get("next_tables") or {}
         default = self._default(node, name)
         action = next(
@@ -108,13 +121,21 @@ class ControlLoader:
             ways = {"hit": nexts.get("__HIT__"), "miss": nexts.get("__MISS__")}
         else:
             ways = {a.index: nexts.get(a.name) for a in actions}
+            ways.setdefault(action.index, node.get("base_default_next"))
         return Node(name, table=name, next=ways, source=source)
 
     def _default(self, node: Json, name: str) -> ActionCall:
         entry = node.get("default_entry")
-        if not isinstance(entry, dict):
-            raise self._scope.refuse(f"table {name!r} without a default action")
+        if not isinstance(entry, dict):  # as of P4_14 programs: a miss does nothing
+            return ActionCall(self._nothing().index, ())
         return self._call(entry, f"the default action of {name!r}")
+
+    def _nothing(self) -> Action:
+        """An action of no table's: one for the whole program."""
+        found = self._actions.get(_NOTHING)
+        if found is None:
+            found = self._actions[_NOTHING] = Action("NoAction", len(self._actions), (), ())
+        return found
 
     def _call(self, node: Json, what: str) -> ActionCall:
         action = self._action(get_int(node, "action_id"))
@@ -126,6 +147,10 @@ class ControlLoader:
 
     def _key(self, node: Json) -> Key:
         kind = get_str(node, "match_type")
+        if kind == "valid":  # of P4_14: the target is a header
+            header = self._scope.on_the_wire(get_str(node, "target"))
+            name = str(node.get("name") or header.name)
+            return Key(name, 1, MatchKind.EXACT, Unary("b2d", Valid(header.name)))
         if kind not in _KINDS:
             raise self._scope.refuse(f"match kind {kind!r}")
         if isinstance(node.get("target"), dict):  # p4c computes all else before
