@@ -45,3 +45,14 @@ class EntryNotFoundError(InvalidInputError):
 
 class TableFullError(UnavailableError):
     """The table holds as many entries as the program gave it room for."""
+
+
+class UnlistedKindError(InaError):
+    """A kind of statement or expression without a rule of what it reads and changes: a bug in ina,
+    which would make the passes wrong."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(
+            f"no rule says what a {kind} reads and changes; list it in "
+            "ina/switch/passes/effect_rules.py"
+        )

@@ -25,7 +25,7 @@ from ina.switch.emit_c.writer import Writer
 from ina.switch.ir.stmt import Block
 from ina.switch.passes.plan import Plan
 
-VERSION = "6"
+VERSION = "7"
 """Part of the cache key: change it when the generated code changes for the same program."""
 
 

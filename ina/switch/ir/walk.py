@@ -7,15 +7,8 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
-from ina.switch.ir.expr import Expr, FieldRef, LValue
 from ina.switch.ir.program import Program
-from ina.switch.ir.stmt import (
-    Apply,
-    Assign,
-    Block,
-    Hash,
-    RegisterRead,
-)
+from ina.switch.ir.stmt import Apply, Block
 
 
 @cache
@@ -47,7 +40,7 @@ def pipeline_parts(program: Program, pipeline: Block) -> list[Any]:
             table = program.table(node.table)
             assert table is not None
             parts.extend(key.value for key in table.keys)
-            parts.extend(action.body for action in table.actions)
+            parts.extend(action.body for action in program.possible_actions(table))
     return parts
 
 
@@ -60,17 +53,3 @@ def all_parts(program: Program) -> list[Any]:
         *pipeline_parts(program, program.egress),
         *program.checksums,
     ]
-
-
-def targets(node: Any) -> Iterator[LValue]:
-    """What the statements below the node assign to."""
-    for item in walk(node):
-        if isinstance(item, (Assign, RegisterRead, Hash)):
-            yield item.target
-
-
-def reads(expr: Expr) -> Iterator[FieldRef]:
-    """The fields of an expression."""
-    for item in walk(expr):
-        if isinstance(item, FieldRef):
-            yield item

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
-from ina.switch.ir.data import STANDARD
-from ina.switch.ir.expr import ArrayFieldRef, FieldRef, StackFieldRef
+from ina.switch.ir.data import MIN_ARRAY_FIELDS, STANDARD, field_arrays
+from ina.switch.ir.expr import FieldRef
 from ina.switch.ir.program import Program
-from ina.switch.ir.stmt import CopyHeader, CopyStack, SetValid, ShiftStack, Truncate
-from ina.switch.ir.walk import pipeline_parts, targets, walk
+from ina.switch.passes.effect_places import Effects, Kind, Place
+from ina.switch.passes.effects import effects_of_copies, field_ref
 
 _SET_FOR_EACH = frozenset({"egress_port", "egress_spec", "egress_rid"})
 """Fields of standard_metadata that a copy has of its own."""
@@ -29,40 +28,31 @@ class Changed:
 
 def changed_by_egress(program: Program) -> Changed:
     """But for what is set anew for each copy, and metadata that egress only writes."""
-    parts = tuple(pipeline_parts(program, program.egress))
-    whole: set[str] = set()  # headers and stacks
-    length = False
-    for node in walk(parts):
-        if isinstance(node, (CopyHeader, SetValid)):
-            ref = node.target if isinstance(node, CopyHeader) else node.header
-            whole.add(ref.name)
-        elif isinstance(node, (CopyStack, ShiftStack)):
-            whole.add(node.target if isinstance(node, CopyStack) else node.stack)
-        elif isinstance(node, Truncate):
-            length = True
-    updated = [checksum.target for checksum in program.checksums if checksum.update]
-    assigned = [*targets(parts), *updated]
-    for target in assigned:
-        if isinstance(target, StackFieldRef):
-            whole.add(target.stack)
-        elif isinstance(target, ArrayFieldRef):
-            whole.add(target.header)
-    stack_of = {header.name: header.stack for header in program.headers.values()}
-    names = tuple(dict.fromkeys(stack_of.get(name) or name for name in sorted(whole)))
-    read = _read_fields(parts)
+    done = effects_of_copies(program)
+    headers = program.headers
+    whole = {headers[name].stack or name for name in _whole(program, done)}
+    whole |= done.writes.names(Kind.FILL)
     fields = [
-        target
-        for target in dict.fromkeys(assigned)
-        if isinstance(target, FieldRef)
-        and (stack_of[target.header] or target.header) not in names
-        and not (target.header == STANDARD and target.field in _SET_FOR_EACH)
-        and (target in read or not program.headers[target.header].metadata)
+        field_ref(program, header, name)
+        for header, name in sorted(done.writes.fields())
+        if (headers[header].stack or header) not in whole
+        and not (header == STANDARD and name in _SET_FOR_EACH)
+        and (not headers[header].metadata or Place(Kind.FIELD, header, name) in done.reads)
     ]
-    return Changed(length, tuple(fields), names)
+    is_truncated = Place(Kind.TRUNCATION) in done.writes
+    return Changed(is_truncated, tuple(fields), tuple(sorted(whole)))
 
 
-def _read_fields(parts: tuple[Any, ...]) -> set[FieldRef]:
-    """Fields that some expression reads (what is only assigned to is not read)."""
-    refs = Counter(node for node in walk(parts) if isinstance(node, FieldRef))
-    refs.subtract(Counter(t for t in targets(parts) if isinstance(t, FieldRef)))
-    return {ref for ref, uses in refs.items() if uses > 0}
+def _whole(program: Program, done: Effects) -> set[str]:
+    """Headers, elements of stacks, and those of which as much as an array changes."""
+    found = set(done.writes.whole | done.writes.names(Kind.VALID))
+    of_arrays: Counter[str] = Counter()
+    for header, field in done.writes.fields():
+        header_type = program.headers[header].type
+        number = header_type.fields.index(header_type.by_name[field])
+        of_arrays[header] += any(
+            array.first <= number < array.first + array.count for array in field_arrays(header_type)
+        )
+        if program.headers[header].stack:
+            found.add(header)
+    return found | {name for name, count in of_arrays.items() if count >= MIN_ARRAY_FIELDS}

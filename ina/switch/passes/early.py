@@ -9,13 +9,13 @@ does no harm if the table is not applied in the end.
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 from ina.switch.ir.data import STANDARD
 from ina.switch.ir.expr import FieldRef
 from ina.switch.ir.program import MatchKind, Program
-from ina.switch.ir.stmt import Apply, Assign, Block, Hash, RegisterRead
-from ina.switch.ir.walk import targets, walk
+from ina.switch.ir.stmt import Apply, Block
+from ina.switch.ir.walk import walk
+from ina.switch.passes.effects import effects_before, effects_of_keys, effects_of_parser
 from ina.switch.passes.main_path import ON_ARRIVAL
 
 
@@ -27,35 +27,26 @@ def early_tables(
     ``in_packet``: (header, field) that the main path's ingress reads where they stand.
     """
     applied = [node.table for node in walk(ingress) if isinstance(node, Apply)]
+    parser = effects_of_parser(program)
     found = []
     for name in _usually_applied(ingress):
         table = program.table(name)
         assert table is not None
-        changed = _changed_before(program, ingress, name)
-        if applied.count(name) == 1 and all(
-            key.kind is MatchKind.EXACT
-            and isinstance(key.value, FieldRef)
-            and key.value not in changed
-            and (_is_set_on_arrival(key.value) or (key.value.header, key.value.field) in in_packet)
-            for key in table.keys
+        key = effects_of_keys(program, name)
+        before = effects_before(program, ingress, name)
+        if (
+            applied.count(name) == 1
+            and not parser.disturb(key)
+            and not before.disturb(key)
+            and all(
+                key.kind is MatchKind.EXACT
+                and isinstance(key.value, FieldRef)
+                and _is_at_hand(key.value, in_packet)
+                for key in table.keys
+            )
         ):
             found.append(name)
     return found
-
-
-def _changed_before(program: Program, ingress: Block, name: str) -> set[FieldRef]:
-    """The fields that a packet may have other values in when the table is applied."""
-    code: list[Any] = [state.body for state in program.states.values()]
-    for node in walk(ingress):  # in the order of the program, which has no way back
-        if isinstance(node, Apply):
-            if node.table == name:
-                break
-            table = program.table(node.table)
-            assert table is not None
-            code += [action.body for action in program.possible_actions(table)]
-        elif isinstance(node, (Assign, RegisterRead, Hash)):
-            code.append(node)
-    return {target for target in targets(tuple(code)) if isinstance(target, FieldRef)}
 
 
 def _usually_applied(block: Block) -> list[str]:
@@ -67,5 +58,6 @@ def _usually_applied(block: Block) -> list[str]:
     return names
 
 
-def _is_set_on_arrival(ref: FieldRef) -> bool:
-    return ref.header == STANDARD and ref.field in ON_ARRIVAL
+def _is_at_hand(ref: FieldRef, in_packet: AbstractSet[tuple[str, str]]) -> bool:
+    is_set_on_arrival = ref.header == STANDARD and ref.field in ON_ARRIVAL
+    return is_set_on_arrival or (ref.header, ref.field) in in_packet

@@ -10,13 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
 
 from ina.switch.ir.data import STANDARD
 from ina.switch.ir.expr import Const, Expr, FieldRef, ParamRef
 from ina.switch.ir.program import Action, Program
-from ina.switch.ir.stmt import Apply, Assign, Block, Exit
-from ina.switch.ir.walk import pipeline_parts, targets, walk
+from ina.switch.ir.stmt import Apply, Assign, Block
+from ina.switch.ir.walk import walk
+from ina.switch.passes.effect_places import Kind, Place, field_of
+from ina.switch.passes.effects import (
+    effects,
+    effects_before,
+    effects_outside,
+    field_ref,
+    verifications,
+)
 from ina.switch.passes.main_path import MainIngress
 from ina.switch.passes.storage import Storage
 from ina.switch.passes.tables import WORD_BITS, TablePlan, param_offsets, words_of
@@ -46,23 +53,27 @@ def entry_fields(
     metadata: Mapping[str, Storage],
 ) -> dict[FieldRef, EntryField]:
     """Fields that nothing but actions of one early table assigns, and that nothing reads before."""
-    parts = tuple(pipeline_parts(program, ingress.block))
-    if any(isinstance(node, Exit) for node in walk(parts)):
+    if effects(program, ingress.block).leaves:
         return {}
-    parser = tuple((state.body, state.keys) for state in program.states.values())
-    asked = (ingress.before, ingress.after, *(sum_ for sum_ in program.checksums if sum_.verify))
-    applied = [node.table for node in walk(ingress.block) if isinstance(node, Apply)]
+    states = program.states.values()
+    parser = (tuple(state.body for state in states), tuple(state.keys for state in states))
+    asked = effects(program, parser, ingress.asked, verifications(program))
     found: dict[FieldRef, EntryField] = {}
     for name in _always_applied(ingress.block, early):
-        others = [tables[other].actions for other in applied if other != name]
-        not_ours = _fields((parser, asked, _before(program, ingress.block, name)))
-        not_ours |= _assigned((ingress.block, tuple(others)))
         actions = tables[name].actions
-        for ref in sorted(_assigned(actions) - not_ours, key=lambda ref: (ref.header, ref.field)):
-            is_metadata = program.headers[ref.header].metadata and ref.header != STANDARD
-            said = _said(name, actions, ref)
-            if is_metadata and ref.field in metadata[ref.header].scalars and said is not None:
-                found[ref] = said
+        bodies = tuple(action.body for action in actions)
+        before = asked.then(effects_before(program, ingress.block, name))
+        elsewhere = before.then(effects_outside(program, ingress.block, name))
+        for header, field in sorted(effects(program, bodies).writes.fields()):
+            place = Place(Kind.FIELD, header, field)
+            if place in before.reads or place in elsewhere.writes:
+                continue
+            is_metadata = program.headers[header].metadata and header != STANDARD
+            if is_metadata and field in metadata[header].scalars:
+                ref = field_ref(program, header, field)
+                said = _said(program, name, actions, ref)
+                if said is not None:
+                    found[ref] = said
     return found
 
 
@@ -75,37 +86,16 @@ def _always_applied(block: Block, early: AbstractSet[str]) -> list[str]:
     return names
 
 
-def _before(program: Program, block: Block, table: str) -> tuple[Any, ...]:
-    """All that is done or asked in ingress before the table is applied, and its keys."""
-    done: list[Any] = []
-    for node in walk(block):  # in the order of the program, which has no way back
-        if isinstance(node, Apply):
-            applied = program.table(node.table)
-            assert applied is not None
-            done += [key.value for key in applied.keys]
-            if node.table == table:
-                break
-            done += [action.body for action in program.possible_actions(applied)]
-        elif isinstance(node, FieldRef):
-            done.append(node)
-    return tuple(done)
-
-
-def _fields(node: Any) -> set[FieldRef]:
-    return {item for item in walk(node) if isinstance(item, FieldRef)}
-
-
-def _assigned(node: Any) -> set[FieldRef]:
-    return {ref for ref in targets(node) if isinstance(ref, FieldRef)}
-
-
-def _said(table: str, actions: tuple[Action, ...], ref: FieldRef) -> EntryField | None:
+def _said(
+    program: Program, table: str, actions: tuple[Action, ...], ref: FieldRef
+) -> EntryField | None:
     """None: it takes more than an entry to say what the field is."""
     values: set[Expr] = set()
     words: set[int] = set()
     assigning, lacking = [], []
     for action in actions:
-        if ref not in _fields(action.body):
+        done = effects(program, action.body)
+        if field_of(ref) not in done.writes and field_of(ref) not in done.reads:
             lacking.append(action)
             continue
         assigned = [it.value for it in action.body if isinstance(it, Assign) and it.target == ref]
@@ -118,7 +108,8 @@ def _said(table: str, actions: tuple[Action, ...], ref: FieldRef) -> EntryField 
         assigning.append(action.index)
     [value, *more] = values
     if isinstance(value, Const) and not more:
-        return EntryField(table, actions=tuple(assigning), value=value.value)
+        value_cut = value.value % (1 << ref.width_bits)
+        return EntryField(table, actions=tuple(assigning), value=value_cut)
     params = [it for it in values if isinstance(it, ParamRef) and it.width_bits == ref.width_bits]
     if len(params) < len(values) or len(words) > 1 or ref.width_bits > WORD_BITS:
         return None

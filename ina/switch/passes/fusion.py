@@ -8,6 +8,7 @@ right.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from ina.switch.ir.expr import Expr, FieldRef
 from ina.switch.ir.program import Program
 from ina.switch.ir.stmt import Assign, RegisterRead, RegisterWrite
 from ina.switch.ir.walk import all_parts, walk
+from ina.switch.passes.effect_places import Place, field_of
+from ina.switch.passes.effects import effects, is_plain
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class RegisterGroup:
 def fuse(program: Program) -> tuple[RegisterGroup, ...]:
     """Groups in order of declaration; each register is in exactly one."""
     nodes = list(walk(tuple(all_parts(program))))
-    resolve = _single_copies(nodes)
+    resolve = _single_copies(program, nodes)
     indices: dict[str, set[Hashable]] = {register.name: set() for register in program.registers}
     run_of: dict[str, tuple[str, ...]] = {}
     for node in nodes:
@@ -56,18 +59,19 @@ def fuse(program: Program) -> tuple[RegisterGroup, ...]:
     )
 
 
-def _single_copies(nodes: list[object]) -> dict[FieldRef, Expr]:
+def _single_copies(program: Program, nodes: list[object]) -> dict[FieldRef, Expr]:
     """Fields that are assigned once in the whole program, by a plain copy."""
-    assigned: dict[FieldRef, list[Expr | None]] = {}
+    values: dict[FieldRef, Expr] = {}
+    writes: Counter[Place] = Counter()
     for node in nodes:
+        if is_plain(node):
+            writes.update(effects(program, node).writes.each)
         if isinstance(node, Assign) and isinstance(node.target, FieldRef):
-            assigned.setdefault(node.target, []).append(node.value)
-        elif isinstance(node, RegisterRead) and isinstance(node.target, FieldRef):
-            assigned.setdefault(node.target, []).append(None)
+            values[node.target] = node.value
     return {
-        target: values[0]
-        for target, values in assigned.items()
-        if len(values) == 1 and isinstance(values[0], FieldRef)
+        target: value
+        for target, value in values.items()
+        if writes[field_of(target)] == 1 and isinstance(value, FieldRef)
     }
 
 

@@ -11,28 +11,32 @@ does, and that egress does not.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ina.switch.ir.data import FieldArray
-from ina.switch.ir.expr import ArrayFieldRef, FieldRef, LocalRef
+from ina.switch.ir.expr import ArrayFieldRef, LocalRef
 from ina.switch.ir.program import Program
 from ina.switch.ir.stmt import (
     Apply,
     Assign,
     Block,
-    CopyHeader,
     If,
     Loop,
     RegisterRead,
     RegisterRef,
     RegisterWrite,
-    SetValid,
 )
 from ina.switch.ir.walk import pipeline_parts, walk
-from ina.switch.passes.main_path import ParserPath
+from ina.switch.passes.effect_places import Effects, Kind, Place
+from ina.switch.passes.effects import (
+    effects,
+    effects_of_copies,
+    effects_of_parser,
+    of_iteration,
+    verifications,
+)
+from ina.switch.passes.main_path import MainIngress, ParserPath
 from ina.switch.passes.storage import Storage, array_names
 from ina.switch.passes.uses import TypeUse
 
@@ -65,7 +69,7 @@ def holds(header: str, array: FieldArray, ref: object) -> bool:
 def find_late_arrays(
     program: Program,
     path: ParserPath,
-    ingress: Block,
+    ingress: MainIngress,
     types: Mapping[str, Storage],
     uses: Mapping[str, TypeUse],
 ) -> dict[str, LateArray]:
@@ -93,50 +97,41 @@ def find_late_arrays(
 
 
 def _kept_in(
-    program: Program, main_ingress: Block, header: str, array: FieldArray
+    program: Program, ingress: MainIngress, header: str, array: FieldArray
 ) -> dict[int, RegisterRef] | None:
     """:attr:`LateArray.kept_in`; None: the array cannot be late."""
-    ingress = pipeline_parts(program, main_ingress)
-    elsewhere = (
-        *(state.body for state in program.states.values()),
-        *(state.keys for state in program.states.values()),
-        *pipeline_parts(program, program.egress),
-        *program.checksums,
-    )
-    values = array_names(program.headers[header].type, array)
-    if any(isinstance(node, ArrayFieldRef) and node.header == header for node in walk(elsewhere)):
-        return None
-    for node in walk((*ingress, *elsewhere)):
-        if isinstance(node, FieldRef) and node.header == header and node.field in values:
-            return None
-        if isinstance(node, CopyHeader) and header in (node.target.name, node.value.name):
-            return None
-        if isinstance(node, SetValid) and node.header.name == header and node.valid:
-            return None
-    loops = [node for node in walk(tuple(ingress)) if isinstance(node, Loop)]
+    in_loops = of_iteration(program, ingress.block)
+    elsewhere = _elsewhere(program, ingress)
+    for done in (in_loops, elsewhere):
+        for name in array_names(program.headers[header].type, array):
+            place = Place(Kind.FIELD, header, name)
+            if place in done.reads or place in done.writes:
+                return None
+    parts = tuple(pipeline_parts(program, ingress.block))
     kept_in: dict[int, RegisterRef] = {}
-    for loop in loops:
+    for loop in (node for node in walk(parts) if isinstance(node, Loop)):
         refs = [node for node in walk(loop.body) if holds(header, array, node)]
         if any(r.first != array.first for r in refs) or (refs and loop.count != array.count):
             return None  # only a part of the values
-        registers = _left_in(loop, header, array)
+        registers = _left_in(program, loop, header, array)
         if refs and registers is not None:
             kept_in[loop.number] = registers
     taken = {name for registers in kept_in.values() for name in registers.array}
-    writes = _writes((*ingress, *elsewhere))
-    writes.subtract(_writes(loop.body for loop in loops))  # those are looked at below
-    for write, count in writes.items():
-        if count and taken & {write.register.name, *write.register.array}:
-            return None
-    once = _Once(program, header, array, frozenset(taken))
-    return kept_in if once.check(main_ingress, False)[0] else None
+    written = in_loops.writes.names(Kind.REGISTER) | elsewhere.writes.names(Kind.REGISTER)
+    if not taken.isdisjoint(written):
+        return None  # what loops of ingress write is looked at below
+    once = _Once(program, header, frozenset(taken))
+    return kept_in if once.check(ingress.block, False)[0] else None
 
 
-def _writes(parts: Iterable[Any]) -> Counter[RegisterWrite]:
-    return Counter(node for node in walk(tuple(parts)) if isinstance(node, RegisterWrite))
+def _elsewhere(program: Program, ingress: MainIngress) -> Effects:
+    """Of all but the block of ingress and what is extracted."""
+    keys = tuple(state.keys for state in program.states.values())
+    asked = effects(program, keys, ingress.asked, verifications(program))
+    return effects_of_parser(program).then(asked).then(effects_of_copies(program))
 
 
-def _left_in(loop: Loop, header: str, array: FieldArray) -> RegisterRef | None:
+def _left_in(program: Program, loop: Loop, header: str, array: FieldArray) -> RegisterRef | None:
     """The registers that hold, after each iteration, what the late array's element holds."""
     own: LocalRef | None = None  # the local that the element is a copy of
     stored: LocalRef | None = None  # the same of the register
@@ -165,7 +160,8 @@ def _left_in(loop: Loop, header: str, array: FieldArray) -> RegisterRef | None:
         return None
     if len(registers.array) != array.count:
         return None
-    return registers if own.width_bits == array.width_bits else None
+    [width] = {it.width_bits for it in program.registers if it.name == registers.name}
+    return registers if own.width_bits == width == array.width_bits else None
 
 
 @dataclass(frozen=True)
@@ -174,7 +170,6 @@ class _Once:
 
     program: Program
     header: str
-    array: FieldArray
     taken: frozenset[str]
 
     def check(self, block: Block, touched: bool) -> tuple[bool, bool]:
@@ -207,9 +202,7 @@ class _Once:
         ]
 
     def _touches(self, loop: Loop) -> bool:
-        def matters(node: Any) -> bool:
-            if isinstance(node, RegisterWrite):
-                return bool(self.taken & {node.register.name, *node.register.array})
-            return holds(self.header, self.array, node)
-
-        return any(matters(node) for node in walk(loop.body))
+        done = of_iteration(self.program, loop.body)
+        element = Place(Kind.ELEMENT, self.header)
+        written = effects(self.program, loop).writes.names(Kind.REGISTER)
+        return element in done.reads or element in done.writes or bool(self.taken & written)

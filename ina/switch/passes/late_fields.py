@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ina.switch.ir.expr import FieldRef
 from ina.switch.ir.program import Program
-from ina.switch.ir.stmt import Block, CopyHeader, SetValid
-from ina.switch.ir.walk import pipeline_parts, targets, walk
+from ina.switch.ir.stmt import Block
+from ina.switch.passes.effect_places import Kind, Place
+from ina.switch.passes.effects import effects, effects_of_parser
 from ina.switch.passes.main_path import ParserPath
 from ina.switch.passes.storage import Storage
 
@@ -24,23 +24,13 @@ def late_fields(
     program: Program, path: ParserPath, ingress: Block, types: Mapping[str, Storage]
 ) -> LateFields:
     """Fields of the main path's headers that neither the parser nor ingress changes."""
-    before = (
-        *(state.body for state in program.states.values()),
-        *pipeline_parts(program, ingress),
-    )
-    changed = {(t.header, t.field) for t in targets(before) if isinstance(t, FieldRef)}
-    whole: set[str] = set()  # headers that are handled as a whole before egress
-    for node in walk(before):
-        if isinstance(node, CopyHeader):
-            whole |= {node.target.name, node.value.name}
-        elif isinstance(node, SetValid) and node.valid:
-            whole.add(node.header.name)
+    before = effects_of_parser(program).then(effects(program, ingress))
     return frozenset(
         (name, field.name)
         for name in path.offsets_bytes
-        if name not in whole
+        if name not in before.whole
         for field in program.headers[name].type.fields
         if field.name in types[program.headers[name].type.name].scalars
-        and (name, field.name) not in changed
+        and Place(Kind.FIELD, name, field.name) not in before.writes
         and field.offset_bits % 8 + field.width_bits <= 64
     )

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ina.switch.ir.expr import ArrayFieldRef, Expr, FieldRef, LocalRef, LValue, StackFieldRef
+from ina.switch.ir.expr import Expr, LocalRef
+from ina.switch.ir.program import Program
 from ina.switch.ir.source import Source
 from ina.switch.ir.stmt import Block, If, Loop, RegisterRead, RegisterRef, RegisterWrite
-from ina.switch.ir.walk import targets, walk
+from ina.switch.ir.walk import walk
+from ina.switch.passes.effect_places import Effects, Kind, Place
+from ina.switch.passes.effects import is_invariant, of_iteration
 from ina.switch.passes.fusion import RegisterGroup
 from ina.switch.passes.late_arrays import LateArray, holds
 
@@ -53,6 +56,7 @@ class LoopPlan:
 
 
 def plan_loops(
+    program: Program,
     parts: Iterable[Any],
     groups: tuple[RegisterGroup, ...],
     late_arrays: Mapping[str, LateArray],
@@ -60,65 +64,64 @@ def plan_loops(
     """By number, of all loops in the parts; ``late_arrays``: those of the path that they are on."""
     group_of = {name: group for group in groups for run in group.runs for name in run}
     return {
-        loop.number: _plan(loop, group_of, late_arrays)
+        loop.number: _plan(program, loop, group_of, late_arrays)
         for loop in walk(tuple(parts))
         if isinstance(loop, Loop)
     }
 
 
 def _plan(
-    loop: Loop, group_of: Mapping[str, RegisterGroup], late_arrays: Mapping[str, LateArray]
+    program: Program,
+    loop: Loop,
+    group_of: Mapping[str, RegisterGroup],
+    late_arrays: Mapping[str, LateArray],
 ) -> LoopPlan:
-    changed = set(targets(loop.body))
-    element = _element(loop.body, changed, group_of)
+    done = of_iteration(program, loop.body)
+    element = _element(program, loop.body, group_of)
     locals_ = {node for node in walk(loop.body) if isinstance(node, LocalRef)}
     writes_only = all(isinstance(stmt, RegisterWrite) for stmt in loop.body)
     return LoopPlan(
-        conditions=tuple(_conditions(loop.body, changed)),
+        conditions=tuple(_conditions(program, loop.body)),
         element=element,
         without_registers=() if writes_only else loop.body,
         locals=tuple(sorted(locals_, key=lambda local: local.name)),
         late=tuple(
-            _late_use(loop, late, element, group_of)
+            _late_use(loop, late, done, element, group_of)
             for late in late_arrays.values()
             if any(holds(late.header, late.array, node) for node in walk(loop.body))
         ),
     )
 
 
-def _conditions(body: Block, changed: set[LValue]) -> Iterator[Condition]:
+def _conditions(program: Program, body: Block) -> Iterator[Condition]:
     seen: set[Expr] = set()
     for node in walk(body):
         if not isinstance(node, If) or node.condition in seen:
             continue
-        if _is_invariant(node.condition, changed):
+        if is_invariant(program, node.condition, body):
             seen.add(node.condition)
             yield Condition(node.condition, node.source)
 
 
 def _element(
-    body: Block, changed: set[LValue], group_of: Mapping[str, RegisterGroup]
+    program: Program, body: Block, group_of: Mapping[str, RegisterGroup]
 ) -> Element | None:
     """None, too, if there are several: they may be the same, so that no pointer is alone."""
     accesses = [node for node in walk(body) if isinstance(node, (RegisterRead, RegisterWrite))]
-    if not all(_is_invariant(access.index, changed) for access in accesses):
+    if not all(is_invariant(program, access.index, body) for access in accesses):
         return None
     elements = {Element(group_of[access.register.name], access.index) for access in accesses}
     return elements.pop() if len(elements) == 1 else None
 
 
-def _is_invariant(expr: Expr, changed: set[LValue]) -> bool:
-    return not any(
-        isinstance(node, (LocalRef, ArrayFieldRef, StackFieldRef))
-        or (isinstance(node, FieldRef) and node in changed)
-        for node in walk(expr)
-    )
-
-
 def _late_use(
-    loop: Loop, late: LateArray, element: Element | None, group_of: Mapping[str, RegisterGroup]
+    loop: Loop,
+    late: LateArray,
+    done: Effects,
+    element: Element | None,
+    group_of: Mapping[str, RegisterGroup],
 ) -> LateUse:
-    is_changed = any(holds(late.header, late.array, target) for target in targets(loop.body))
+    is_changed = Place(Kind.ELEMENT, late.header) in done.writes
     registers = late.kept_in.get(loop.number)
     if registers is None or element is None or group_of[registers.name] != element.group:
         registers = None

@@ -6,15 +6,21 @@ validity flags and constant offsets in all that follows. Other packets take the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from ina.switch.ir.expr import Const, Expr, FieldRef, Valid
-from ina.switch.ir.program import Action, Case, MatchKind, ParserState, Program
-from ina.switch.ir.stmt import Assign, Block, CopyHeader, Extract, SetValid
-from ina.switch.ir.walk import pipeline_parts, targets, walk
+from ina.switch.ir.program import Action, Case, Key, MatchKind, ParserState, Program
+from ina.switch.ir.stmt import Assign, Block, Extract
+from ina.switch.ir.walk import walk
+from ina.switch.passes.effect_places import Kind, Place, Places, field_of
+from ina.switch.passes.effects import (
+    effects,
+    effects_of_keys,
+    effects_of_parser,
+    verifications,
+)
 from ina.switch.passes.specialise import Facts, specialise
 from ina.switch.passes.usual import constants, equal_field, usual_way
 
@@ -111,6 +117,8 @@ class MainIngress:
     """What holds when ingress begins."""
     gates: tuple[Gate, ...]
     """Such a packet passes them; ``block`` begins with what their actions do."""
+    asked: tuple[Expr, ...]
+    """All that is read before ``block``: the conditions as the program has them, keys of gates."""
 
 
 Match = tuple[int, int, int, int]
@@ -119,21 +127,12 @@ Match = tuple[int, int, int, int]
 
 def main_ingress(program: Program, path: ParserPath) -> MainIngress:
     """Ingress without what packets of the main path never do, or only few of them."""
-    code = (
-        *(state.body for state in program.states.values()),
-        *pipeline_parts(program, program.ingress),
-    )
-    changed = _changed(code)
-    remade: set[str] = set()  # headers whose validity ingress can change
-    for node in walk(code):
-        if isinstance(node, SetValid):
-            remade.add(node.header.name)
-        elif isinstance(node, CopyHeader):
-            remade.add(node.target.name)
+    parser = effects_of_parser(program)
+    changed = parser.then(effects(program, program.ingress)).writes
     valid = {
         name: name in path.offsets_bytes
         for name, header in program.headers.items()
-        if not header.metadata and not header.stack and name not in remade
+        if not header.metadata and not header.stack and Place(Kind.VALID, name) not in changed
     }
     parsed = _parsed_places(program, path)
     fields: dict[tuple[str, str], int] = {}
@@ -143,9 +142,9 @@ def main_ingress(program: Program, path: ParserPath) -> MainIngress:
             matches.append((parsed[key.header, key.field], key.width_bits, mask, value))
             if mask == (1 << key.width_bits) - 1:
                 fields[key.header, key.field] = value
-    known = {place: value for place, value in fields.items() if place not in changed}
+    known = _but(changed, fields)
     block = specialise(program.ingress, Facts(valid, known))
-    usual = usual_way(block, fields, partial(_gate, program))
+    usual = usual_way(program, block, fields, partial(_gate, program))
     before, after = [], []
     for condition in usual.conditions:
         equal = equal_field(condition)
@@ -158,10 +157,10 @@ def main_ingress(program: Program, path: ParserPath) -> MainIngress:
             before.append(condition)
         else:
             after.append(condition)
-    known = {place: value for place, value in usual.known.items() if place not in changed}
     left = usual.rest[len(usual.given) :]
-    written = _changed([*pipeline_parts(program, left)]) | _changed_by_parser(program)
-    known |= {at: value for at, value in constants(usual.given).items() if at not in written}
+    known = _but(changed, usual.known)
+    known |= _but(effects(program, left).writes, constants(usual.given))
+    keys = (key.value for name in usual.gates for key in _keys(program, name))
     return MainIngress(
         (*usual.given, *specialise(left, Facts(valid, known))),
         tuple(matches),
@@ -169,30 +168,40 @@ def main_ingress(program: Program, path: ParserPath) -> MainIngress:
         tuple(after),
         Facts(valid, usual.known),
         tuple(Gate(name, _entry_actions(program, name)[0].index) for name in usual.gates),
+        (*usual.conditions, *keys),
     )
 
 
-def _gate(program: Program, name: str) -> tuple[Assign, ...] | None:
+def _but(changed: Places, known: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
+    """What is known, but for fields that change."""
+    return {at: value for at, value in known.items() if Place(Kind.FIELD, *at) not in changed}
+
+
+def _gate(program: Program, name: str, given: tuple[Assign, ...]) -> tuple[Assign, ...] | None:
     """What a table's only action does, if that is no more than constants into fields.
 
     A look-up of a gate can be made before anything else and, if it misses, again by the general
-    code: its key is in the packet as it came, and it counts nothing.
+    code: it counts nothing, and what comes between, as what the gates before it do (``given``),
+    changes no key.
     """
     table = program.table(name)
     assert table is not None
     default, actions = program.actions[table.default.action], _entry_actions(program, name)
-    changed = _changed_by_parser(program)
-    is_readable = all(
-        key.kind is MatchKind.EXACT
-        and isinstance(key.value, FieldRef)
-        and (key.value.header, key.value.field) not in changed
-        for key in table.keys
+    before = effects(program, verifications(program), given).then(effects_of_parser(program))
+    is_readable = not before.disturb(effects_of_keys(program, name)) and all(
+        key.kind is MatchKind.EXACT and isinstance(key.value, FieldRef) for key in table.keys
     )
     if table.has_direct_counter or len(actions) != 1 or not is_readable or default.body:
         return None
     done = [stmt for stmt in actions[0].body if isinstance(stmt, Assign)]
     plain = all(isinstance(it.target, FieldRef) and isinstance(it.value, Const) for it in done)
     return tuple(done) if plain and len(done) == len(actions[0].body) else None
+
+
+def _keys(program: Program, name: str) -> tuple[Key, ...]:
+    table = program.table(name)
+    assert table is not None
+    return table.keys
 
 
 def _entry_actions(program: Program, name: str) -> list[Action]:
@@ -223,27 +232,19 @@ def selected(
 
 def _parsed_places(program: Program, path: ParserPath) -> dict[tuple[str, str], int]:
     """First bits in the packet of the fields that the main path extracts and leaves as they are."""
-    changed = _changed_by_parser(program)
+    changed = effects_of_parser(program).writes
     return {
         (name, field.name): 8 * offset + field.offset_bits
         for name, offset in path.offsets_bytes.items()
         for field in program.headers[name].type.fields
-        if (name, field.name) not in changed
+        if Place(Kind.FIELD, name, field.name) not in changed
     }
-
-
-def _changed(parts: Sequence[Any]) -> set[tuple[str, str]]:
-    return {(t.header, t.field) for t in targets(tuple(parts)) if isinstance(t, FieldRef)}
-
-
-def _changed_by_parser(program: Program) -> set[tuple[str, str]]:
-    return _changed([state.body for state in program.states.values()])
 
 
 def _is_set_on_arrival(program: Program, node: object) -> bool:
     """Whether it is a constant, an operation, or something that no parser state changes."""
     if isinstance(node, FieldRef):
-        changed = (node.header, node.field) in _changed_by_parser(program)
+        changed = field_of(node) in effects_of_parser(program).writes
         return node.header == "standard_metadata" and node.field in ON_ARRIVAL and not changed
     return not isinstance(node, Valid)
 

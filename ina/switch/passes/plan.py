@@ -174,7 +174,7 @@ def make_plan(program: Program, *, main_path: bool = True) -> Plan:
         groups=groups,
         states=plan_states(program),
         tables=plan_tables(program, in_packet, in_packet_on_main),
-        loops=plan_loops(pipelines, groups, {}),
+        loops=plan_loops(program, pipelines, groups, {}),
         checksums=plan_checksums(program, uses, usual.facts if usual else None),
         changed_by_egress=changed_by_egress(program),
         main=None,
@@ -188,7 +188,7 @@ def _plan_main(
     plan: Plan, path: ParserPath, usual: MainIngress, late: LateFields, unpacked: Fields
 ) -> MainPath:
     program = plan.program
-    late_arrays = find_late_arrays(program, path, usual.block, plan.types, plan.uses)
+    late_arrays = find_late_arrays(program, path, usual, plan.types, plan.uses)
     firsts = (path.offsets_bytes[name] for name in late_arrays)
     headers_bytes = min(firsts, default=path.size_bytes)
     last = max(path.offsets_bytes, key=path.offsets_bytes.__getitem__)
@@ -213,7 +213,7 @@ def _plan_main(
         late_fields=late,
         unpacked=unpacked,
         late_arrays=late_arrays,
-        loops=plan_loops(pipeline_parts(program, usual.block), plan.groups, late_arrays),
+        loops=plan_loops(program, pipeline_parts(program, usual.block), plan.groups, late_arrays),
         headers_bytes=headers_bytes,
         tail_header=last if last in late_arrays and late_arrays[last].fills_header else None,
         deparse=main_runs(program, path, plan.created, plan.apart),

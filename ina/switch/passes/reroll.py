@@ -14,12 +14,14 @@ from collections import Counter
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from ina.switch.ir.data import field_arrays
-from ina.switch.ir.expr import ArrayFieldRef, Expr, FieldRef, LocalRef, StackFieldRef
+from ina.switch.ir.data import STANDARD, field_arrays
+from ina.switch.ir.expr import ArrayFieldRef, FieldRef, LocalRef
 from ina.switch.ir.program import Program
 from ina.switch.ir.source import Source
-from ina.switch.ir.stmt import Apply, Assign, Block, Hash, If, Loop, RegisterRead, RegisterRef, Stmt
-from ina.switch.ir.walk import all_parts, targets, walk
+from ina.switch.ir.stmt import Apply, Block, If, Loop, RegisterRef, Stmt
+from ina.switch.ir.walk import all_parts, walk
+from ina.switch.passes.effect_places import OWN, Effects, Kind, field_of
+from ina.switch.passes.effects import effects, is_invariant, of_iteration
 
 MIN_COUNT = 8
 MAX_PERIOD = 12
@@ -111,6 +113,8 @@ class _Roller:
             new_leaves, count = chosen
             pending = iter(new_leaves)
             body = tuple(_rebuild(stmt, pending) for stmt in stmts[at : at + period])
+            if not _is_free(self._program, body):
+                continue
             return self._unswitch(count, body, getattr(stmts[at], "source")), count * period  # noqa: B009
         return (), 0
 
@@ -122,14 +126,15 @@ class _Roller:
             return None
         columns = [column[:count] for column in columns]
         inside = Counter(leaf for row in rows[:count] for leaf in row)
-        assigned = set(targets(body))
+        done = effects(self._program, body)
         new: list[Any] = []
         for column in columns:
-            leaf = self._replace(column, inside, assigned, body)
+            leaf = self._replace(column, inside, done, body)
             if leaf is None:
                 return None
             new.append(leaf)
-        if not _independent(self._program, new):
+        local = [column for column, leaf in zip(columns, new, strict=True) if _is_own(leaf, column)]
+        if not _independent(new) or not _is_one_in_each_row(local):
             return None
         for leaf in new:
             if isinstance(leaf, RegisterRef):
@@ -139,8 +144,8 @@ class _Roller:
 
     def _unswitch(self, count: int, body: Block, source: Source) -> Block:
         """A loop; where it is one branch on something invariant, the branch goes outside."""
-        if len(body) == 1 and isinstance(body[0], If) and _is_invariant(body[0].condition, body):
-            branch = body[0]
+        branch = body[0] if len(body) == 1 else None
+        if isinstance(branch, If) and is_invariant(self._program, branch.condition, body):
             then, otherwise = (
                 self._unswitch(count, way, source) if way else ()
                 for way in (branch.then, branch.otherwise)
@@ -175,19 +180,22 @@ class _Roller:
         return count
 
     def _replace(
-        self, column: tuple[Any, ...], inside: Counter[Any], assigned: set[Any], body: Block
+        self, column: tuple[Any, ...], inside: Counter[Any], done: Effects, body: Block
     ) -> Any:
         first = column[0]
         same = column[1] == first
         if isinstance(first, RegisterRef):
             return None if same or first.array else self._register_array(column)
+        if first.header == STANDARD and not same:
+            return None  # the switch itself reads and sets some
         if same:
-            if first not in assigned:
+            if field_of(first) not in done.writes:
                 return first
             scratch = (
                 first.header not in self._position
+                and first.header != STANDARD
                 and self._uses[first] == inside[first]
-                and _first_use(body, first) == "write"
+                and _is_set_first(self._program, body, first)
             )
             return self._local(first) if scratch else None
         if first.header in self._position:
@@ -255,18 +263,31 @@ def _alike(shapes: list[int], period: int) -> list[int]:
     return lengths
 
 
-def _first_use(body: Block, ref: FieldRef) -> str:
-    """Whether ``ref`` is certainly written before it can be read: "write" or "read"."""
+def _is_set_first(program: Program, body: Block, ref: FieldRef) -> bool:
+    """Whether an iteration certainly gives it a value before it can be read."""
     for stmt in body:
-        if isinstance(stmt, (Assign, RegisterRead, Hash)) and stmt.target == ref:
-            others = [getattr(stmt, f.name) for f in fields(stmt) if f.name != "target"]
-            return "read" if ref in set(walk(tuple(others))) else "write"
-        if ref in set(walk(stmt)):
-            return "read"
-    return "read"
+        done = effects(program, stmt)
+        if field_of(ref) in done.reads:
+            return False
+        if field_of(ref) in done.sets:
+            return True
+    return False
 
 
-def _independent(program: Program, leaves: list[Any]) -> bool:
+def _is_own(leaf: Any, column: tuple[Any, ...]) -> bool:
+    """Whether other fields become the same local in other iterations."""
+    return isinstance(leaf, LocalRef) and column[0] != column[1]
+
+
+def _is_one_in_each_row(columns: list[tuple[Any, ...]]) -> bool:
+    """Whether two columns are of one field in all rows or in none, and none is of two rows."""
+    rows = list(zip(*columns, strict=True))
+    alike = [tuple(row.index(leaf) for leaf in row) for row in rows]
+    owners = [(leaf, number) for number, row in enumerate(rows) for leaf in set(row)]
+    return len(set(alike)) < 2 and len(owners) == len({leaf for leaf, _ in owners})
+
+
+def _independent(leaves: list[Any]) -> bool:
     """No iteration touches what another one writes: each array is walked at one offset only."""
     offsets: dict[str, set[int]] = {}
     for leaf in leaves:
@@ -281,10 +302,12 @@ def _independent(program: Program, leaves: list[Any]) -> bool:
     return not any(isinstance(leaf, FieldRef) and leaf.header in offsets for leaf in leaves)
 
 
-def _is_invariant(condition: Expr, body: Block) -> bool:
-    """Whether it is the same in all iterations."""
-    assigned = set(targets(body))
-    return not any(
-        isinstance(node, (LocalRef, ArrayFieldRef, StackFieldRef)) or node in assigned
-        for node in walk(condition)
+def _is_free(program: Program, body: Block) -> bool:
+    """Whether an iteration changes nothing but what is its own, and always ends."""
+    done = of_iteration(program, body)
+    elements = done.writes.names(Kind.ELEMENT)
+    return (
+        not done.leaves
+        and all(place.kind in OWN for place in done.writes.each)
+        and elements.isdisjoint(done.reads.names(Kind.FIELD))
     )

@@ -29,7 +29,7 @@ def plan_checksums(program: Program, uses: Uses, facts: Facts | None) -> tuple[C
     return tuple(
         ChecksumPlan(
             checksum,
-            reads_wire(program, checksum),
+            reads_wire(program, uses.created, checksum),
             uses.types[program.headers[checksum.target.header].type.name].written,
             known(checksum.condition, facts)
             if checksum.condition is not None and facts is not None

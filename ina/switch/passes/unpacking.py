@@ -7,27 +7,17 @@ change, or that overwrites the field, has never held it in a machine register.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
 from ina.switch.ir.expr import FieldRef, InPacket
 from ina.switch.ir.program import Program
-from ina.switch.ir.stmt import (
-    Apply,
-    Assign,
-    Block,
-    CopyHeader,
-    Exit,
-    Hash,
-    If,
-    Loop,
-    RegisterRead,
-    SetValid,
-    Stmt,
-)
-from ina.switch.ir.walk import child_names, pipeline_parts, targets, walk
+from ina.switch.ir.stmt import Apply, Assign, Block, If, Loop, Stmt
+from ina.switch.ir.walk import child_names, pipeline_parts, walk
+from ina.switch.passes.effect_places import Kind, field_of
+from ina.switch.passes.effects import effects, effects_of_parser, field_ref, verifications
 from ina.switch.passes.main_path import MainIngress, ParserPath
 from ina.switch.passes.storage import Storage
 
@@ -39,7 +29,7 @@ def unpack_at_changes(
 ) -> tuple[MainIngress, Fields]:
     """The same with reads from the packet, and the fields that its block unpacks itself."""
     fields = _fields(program, path, ingress.block, types)
-    block, left = _unpack(ingress.block, fields)
+    block, left = _unpack(program, ingress.block, fields)
     assert not left, "every field that is looked at changes somewhere"
     return replace(ingress, block=block, after=_read(ingress.after, fields)), fields
 
@@ -49,31 +39,43 @@ def _fields(
 ) -> Fields:
     """Scalars of the main path's headers that plain statements of ingress change, and that nothing
     else before egress looks at: no parser state, checksum, table or loop."""
-    if any(isinstance(node, Exit) for node in walk(tuple(pipeline_parts(program, ingress)))):
+    if effects(program, ingress).leaves:
         return frozenset()
-    elsewhere = (
-        *((state.body, state.keys) for state in program.states.values()),
-        *(checksum for checksum in program.checksums if checksum.verify),
+    elsewhere = effects(
+        program,
+        tuple(state.keys for state in program.states.values()),
+        verifications(program),
         *pipeline_parts(program, program.ingress)[1:],  # of gates, too
         *(node for node in walk(ingress) if isinstance(node, Loop)),
-        *(node.on_action for node in walk(ingress) if isinstance(node, Apply)),
+        *(way for node in walk(ingress) if isinstance(node, Apply) for _, way in node.on_action),
     )
-    not_ours = {node for node in walk(elsewhere) if isinstance(node, FieldRef)}
-    whole = {
-        header.name
-        for node in walk((ingress, elsewhere))
-        if isinstance(node, (CopyHeader, SetValid))
-        for header in ((node.header,) if isinstance(node, SetValid) else (node.target, node.value))
-    }
+    elsewhere = effects_of_parser(program).then(elsewhere)
+    plain = [effects(program, stmt) for stmt in _plain(ingress)]
+    not_ours = elsewhere.reads.fields() | elsewhere.writes.fields()
+    for done in plain:
+        not_ours |= done.writes.fields() - done.sets.fields()
+    all_done = elsewhere.then(effects(program, ingress))
+    whole = all_done.whole | all_done.writes.names(Kind.VALID)
+    found = frozenset[tuple[str, str]]().union(*(done.sets.fields() for done in plain)) - not_ours
+    refs = (field_ref(program, header, field) for header, field in found)
     return frozenset(
-        target
-        for target in targets(ingress)
-        if isinstance(target, FieldRef)
-        and target not in not_ours
-        and target.header in path.offsets_bytes
-        and target.header not in whole
-        and _is_loadable(program, target, types)
+        ref
+        for ref in refs
+        if ref.header in path.offsets_bytes
+        and ref.header not in whole
+        and _is_loadable(program, ref, types)
     )
+
+
+def _plain(block: Block) -> Iterator[Stmt]:
+    """The statements that have no others in them."""
+    for stmt in block:
+        if isinstance(stmt, If):
+            yield from _plain((*stmt.then, *stmt.otherwise))
+        elif isinstance(stmt, Apply):
+            yield from _plain((*stmt.on_hit, *stmt.on_miss))
+        elif not isinstance(stmt, Loop):
+            yield stmt
 
 
 def _is_loadable(program: Program, ref: FieldRef, types: Mapping[str, Storage]) -> bool:
@@ -83,29 +85,29 @@ def _is_loadable(program: Program, ref: FieldRef, types: Mapping[str, Storage]) 
     return is_scalar and not ref.signed and field.offset_bits % 8 + field.width_bits <= 64
 
 
-def _unpack(block: Block, packed: Fields) -> tuple[Block, Fields]:
+def _unpack(program: Program, block: Block, packed: Fields) -> tuple[Block, Fields]:
     """``packed``: the fields that stand in the packet before the block; also those after it."""
     result: list[Stmt] = []
     for stmt in block:
         if isinstance(stmt, If):
             condition = _read(stmt.condition, packed)
-            (then, otherwise), packed = _ways((stmt.then, stmt.otherwise), packed)
+            (then, otherwise), packed = _ways(program, (stmt.then, stmt.otherwise), packed)
             result.append(replace(stmt, condition=condition, then=then, otherwise=otherwise))
         elif isinstance(stmt, Apply):
-            (on_hit, on_miss), packed = _ways((stmt.on_hit, stmt.on_miss), packed)
+            (on_hit, on_miss), packed = _ways(program, (stmt.on_hit, stmt.on_miss), packed)
             result.append(replace(stmt, on_hit=on_hit, on_miss=on_miss))
         elif isinstance(stmt, Loop):
             result.append(stmt)
         else:
             result.append(_read(stmt, packed))
-            if isinstance(stmt, (Assign, RegisterRead, Hash)):
-                packed -= {stmt.target}
+            sets = effects(program, stmt).sets
+            packed = frozenset(ref for ref in packed if field_of(ref) not in sets)
     return tuple(result), packed
 
 
-def _ways(ways: tuple[Block, ...], packed: Fields) -> tuple[list[Block], Fields]:
+def _ways(program: Program, ways: tuple[Block, ...], packed: Fields) -> tuple[list[Block], Fields]:
     """Exactly one of them is gone; behind them a field is unpacked on all ways or on none."""
-    done = [_unpack(way, packed) for way in ways]
+    done = [_unpack(program, way, packed) for way in ways]
     after = frozenset.intersection(*(left for _, left in done))
     return [(*way, *_loads(left - after)) for way, left in done], after
 

@@ -7,14 +7,20 @@ and fields that nobody changes are read where they stand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 
 from ina.switch.ir.data import STANDARD, field_arrays
-from ina.switch.ir.expr import ArrayFieldRef, FieldRef
+from ina.switch.ir.expr import FieldRef
 from ina.switch.ir.program import Checksum, Program
-from ina.switch.ir.stmt import CopyHeader, CopyStack, SetValid
-from ina.switch.ir.walk import all_parts, pipeline_parts, targets, walk
+from ina.switch.passes.effect_places import Effects, Kind
+from ina.switch.passes.effects import (
+    effects,
+    effects_of_copies,
+    effects_of_parser,
+    verifications,
+)
 
 _NEEDED = {"egress_spec", "mcast_grp"}
 """Fields of standard_metadata that say where a packet goes, also if the program is silent."""
@@ -43,49 +49,38 @@ class Uses:
 
 def find_uses(program: Program) -> Uses:
     """By header type. Types of stacks count as touched and written throughout."""
-    touched, written = _touched(program)
-    in_place = _in_place(program, touched, written)
+    done = _everything(program)
+    created = done.writes.names(Kind.WIRE)
+    touched, written = _touched(program, created)
+    in_place = _in_place(program, done, touched, written)
     types = {
         name: TypeUse(frozenset(touched[name]), frozenset(written[name]), frozenset(in_place[name]))
         for name in touched
     }
     mentioned: dict[str, set[str]] = {STANDARD: set(_NEEDED)}
-    for node in walk(tuple(all_parts(program))):
-        if isinstance(node, FieldRef):
-            mentioned.setdefault(node.header, set()).add(node.field)
+    for header, field in done.reads.fields() | done.writes.fields():
+        mentioned.setdefault(header, set()).add(field)
     named = {header: frozenset(fields) for header, fields in mentioned.items()}
-    return Uses(types, named, created_headers(program))
+    return Uses(types, named, created)
 
 
-def created_headers(program: Program) -> frozenset[str]:
-    """:attr:`Uses.created`."""
-    created = set()
-    for node in walk(tuple(all_parts(program))):
-        if isinstance(node, SetValid) and node.valid:
-            created.add(node.header.name)
-        elif isinstance(node, CopyHeader):
-            created.add(node.target.name)
-        elif isinstance(node, CopyStack):
-            created.add(node.target)
-    return frozenset(created)
+def _everything(program: Program) -> Effects:
+    """Of the program, but for what the parser extracts."""
+    keys = tuple(state.keys for state in program.states.values())
+    ingress = effects(program, keys, verifications(program), program.ingress)
+    return effects_of_parser(program).then(ingress).then(effects_of_copies(program))
 
 
-def reads_wire(program: Program, checksum: Checksum) -> bool:
+def reads_wire(program: Program, created: AbstractSet[str], checksum: Checksum) -> bool:
     """Whether the checksum can take what the program leaves alone from the packet's own bytes.
 
     That is so when it is over one extracted header, in the wire's order and 16-bit words.
     """
     name = checksum.target.header
     header = program.headers[name]
-    if header.metadata or header.stack or name in created_headers(program):
+    if header.metadata or header.stack or name in created:
         return False
-    in_parser = {
-        target.header
-        for state in program.states.values()
-        for target in targets(state.body)
-        if isinstance(target, FieldRef)
-    }
-    if name in in_parser:
+    if name in {header for header, _ in effects_of_parser(program).writes.fields()}:
         return False
     names = [item.value.field for item in checksum.inputs if isinstance(item.value, FieldRef)]
     if len(names) != len(set(names)):
@@ -105,51 +100,35 @@ _Names = dict[str, set[str]]
 """Field names by header type."""
 
 
-def _touched(program: Program) -> tuple[_Names, _Names]:
+def _touched(program: Program, created: AbstractSet[str]) -> tuple[_Names, _Names]:
     """What is read or written, and what is written."""
     touched: _Names = {header.type.name: set() for header in program.headers.values()}
     written: _Names = {name: set() for name in touched}
-    code = (
-        *(state.body for state in program.states.values()),
-        *(state.keys for state in program.states.values()),
-        *pipeline_parts(program, program.ingress),
-        *pipeline_parts(program, program.egress),
-        *(checksum.condition for checksum in program.checksums if checksum.condition is not None),
-        *(c.inputs for c in program.checksums if not reads_wire(program, c)),
-        *(checksum.target for checksum in program.checksums),
-    )
-    updated = [checksum.target for checksum in program.checksums if checksum.update]
-    _note(program, touched, walk(code))
-    for names in (touched, written):
-        _note(program, names, (*targets(code), *updated))
+    over_wire = [
+        replace(c, inputs=()) if reads_wire(program, created, c) else c for c in program.checksums
+    ]
+    done = _everything(replace(program, checksums=tuple(over_wire)))
+    for names, fields in (
+        (touched, done.reads.fields() | done.writes.fields()),
+        (written, done.writes.fields()),
+    ):
+        for header, field in fields:
+            names[program.headers[header].type.name].add(field)
+    for checksum in program.checksums:
+        touched[program.headers[checksum.target.header].type.name].add(checksum.target.field)
     for stack in program.stacks.values():
         every = {f.name for f in stack.type.fields}
         touched[stack.type.name] = written[stack.type.name] = every
     return touched, written
 
 
-def _note(program: Program, names: _Names, nodes: Iterable[object]) -> None:
-    """Adds the fields among the nodes."""
-    for node in nodes:
-        if isinstance(node, FieldRef):
-            names[program.headers[node.header].type.name].add(node.field)
-        elif isinstance(node, ArrayFieldRef):
-            header_type = program.headers[node.header].type
-            width = header_type.fields[node.first].width_bits
-            after = header_type.fields[node.first :]
-            names[header_type.name] |= {f.name for f in after if f.width_bits == width}
-
-
-def _in_place(program: Program, touched: _Names, written: _Names) -> _Names:
+def _in_place(program: Program, done: Effects, touched: _Names, written: _Names) -> _Names:
     """:attr:`TypeUse.in_place`.
 
     Their type's headers come from the packet only (never made valid, copied, or in a stack), and
     nobody writes the field. Arrays are unpacked: loops want them aligned and swapped.
     """
-    elsewhere = set(created_headers(program))
-    for node in walk(tuple(all_parts(program))):
-        if isinstance(node, CopyHeader):
-            elsewhere.add(node.value.name)
+    elsewhere = done.writes.names(Kind.WIRE) | done.whole
     kept: _Names = {}
     for header in program.headers.values():
         header_type = header.type

@@ -22,8 +22,10 @@ from ina.switch.ir.expr import (
     Unary,
     Valid,
 )
+from ina.switch.ir.program import Program
 from ina.switch.ir.stmt import Apply, Assign, Block, Hash, If, Loop, RegisterRead, RegisterWrite
 from ina.switch.ir.walk import walk
+from ina.switch.passes.effects import effects
 from ina.switch.passes.specialise import COMPARE
 
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -56,16 +58,15 @@ class Usual:
     """What the actions of the gates do: constants into fields. ``rest`` begins with it."""
 
 
-def usual_way(
-    block: Block, known: Known, gate: Callable[[str], tuple[Assign, ...] | None] = lambda _: None
-) -> Usual:
+FindGate = Callable[[str, tuple[Assign, ...]], "tuple[Assign, ...] | None"]
+"""By a table's name and what the gates before it do, what its action does whatever entry is hit:
+constants into fields. None: the table cannot be a gate."""
+
+
+def usual_way(program: Program, block: Block, known: Known, gate: FindGate) -> Usual:
     """The tests that the block begins with whose other way does little.
 
-    Args:
-        block: what is done.
-        known: what fields are when the block begins.
-        gate: by a table's name, what its action does: constants into fields, whatever entry is hit.
-            None: the table cannot be a gate.
+    ``known``: what fields are when the block begins.
     """
     known = dict(known)
     conditions: list[Expr] = []
@@ -74,7 +75,7 @@ def usual_way(
     while block:
         first = block[0]
         if isinstance(first, Apply) and _leads_on(first):
-            done = gate(first.table)
+            done = gate(first.table, tuple(given))
             if done is None:
                 break
             gates.append(first.table)
@@ -97,6 +98,8 @@ def usual_way(
                 learned[field[0].header, field[0].field] = field[1]
         if any(isinstance(condition, BoolConst) for condition in more):
             break  # no packet goes that way
+        if effects(program, *given).disturb(effects(program, *more)):
+            break  # it cannot be asked before
         known = {place: value for place, value in learned.items() if place not in constants(given)}
         conditions += more
         block = (*(first.then if stays else first.otherwise), *block[1:])
@@ -105,16 +108,18 @@ def usual_way(
 
 
 def constants(given: Iterable[Assign]) -> Known:
-    """What the fields are after constants were assigned to them."""
+    """What unsigned fields are after constants were assigned to them."""
     return {
-        (stmt.target.header, stmt.target.field): stmt.value.value
+        (stmt.target.header, stmt.target.field): stmt.value.value % (1 << stmt.target.width_bits)
         for stmt in given
-        if isinstance(stmt.target, FieldRef) and isinstance(stmt.value, Const)
+        if isinstance(stmt.target, FieldRef)
+        and isinstance(stmt.value, Const)
+        and not stmt.target.signed
     }
 
 
 def equal_field(condition: Expr) -> tuple[FieldRef, int] | None:
-    """``field == constant``, the field unsigned, in either order."""
+    """``field == constant``, which the unsigned field can be, in either order."""
     if not isinstance(condition, Binary) or condition.op != "==":
         return None
     for field, value in (
@@ -122,7 +127,7 @@ def equal_field(condition: Expr) -> tuple[FieldRef, int] | None:
         (condition.right, condition.left),
     ):
         if isinstance(field, FieldRef) and isinstance(value, Const) and not field.signed:
-            return field, value.value
+            return (field, value.value) if 0 <= value.value < 1 << field.width_bits else None
     return None
 
 

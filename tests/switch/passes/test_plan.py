@@ -130,7 +130,7 @@ def test_a_loop_that_touches_two_elements_has_no_pointer_to_one() -> None:
     value = LOCAL
 
     def element(*body: Stmt) -> Element | None:
-        return plan_loops([Loop(1, 2, body)], (group,), {})[1].element
+        return plan_loops(pool()[0].program, [Loop(1, 2, body)], (group,), {})[1].element
 
     a = RegisterRef("a", ("a", "b"))
     read, write = RegisterRead(value, a, first), RegisterWrite(a, first, value)

@@ -14,11 +14,11 @@ import pytest
 from ina.switch.ir import load_program
 from ina.switch.ir.expr import Binary, Const, FieldRef, StackFieldRef, Unary
 from ina.switch.ir.load import read_json
-from ina.switch.ir.stmt import Apply, Assign, If, RegisterRef, RegisterWrite, Stmt
+from ina.switch.ir.stmt import Apply, Assign, Block, If, RegisterRef, RegisterWrite, Stmt
 from ina.switch.passes.early import early_tables
 from ina.switch.passes.main_path import find_parser_path, main_ingress
 from ina.switch.passes.plan import make_plan
-from ina.switch.passes.usual import usual_way
+from ina.switch.passes.usual import Usual, usual_way
 from ina.switch.passes.windows import split
 from ina.switch.pipeline import Exact, Pipeline
 from tests.switch.emit_c.conftest import PROGRAMS
@@ -28,6 +28,13 @@ LITTLE = (Assign(B, Const(1)),)
 MUCH = (RegisterWrite(RegisterRef("r"), Const(0), Const(1)),)
 
 
+PROGRAM = load_program(PROGRAMS / "usual.json")
+
+
+def without_gates(block: Block, known: dict[tuple[str, str], int]) -> Usual:
+    return usual_way(PROGRAM, block, known, lambda *_: None)
+
+
 def equal(field: FieldRef, value: int) -> Binary:
     return Binary("==", field, Const(value))
 
@@ -35,7 +42,7 @@ def equal(field: FieldRef, value: int) -> Binary:
 def test_tests_with_a_light_way_become_conditions() -> None:
     total = Binary("!=", B, Binary("&", Binary("+", A, Const(300)), Const(255)))
     inner = If(Binary("or", Binary("!=", A, Const(5)), total), LITTLE, MUCH)
-    usual = usual_way((If(equal(A, 9), LITTLE, (inner, *LITTLE)), *MUCH), {})
+    usual = without_gates((If(equal(A, 9), LITTLE, (inner, *LITTLE)), *MUCH), {})
     assert usual.conditions == (Binary("!=", A, Const(9)), equal(A, 5), equal(B, 49))
     assert usual.known == {("h", "a"): 5, ("h", "b"): 49}
     assert usual.rest == (*MUCH, *LITTLE, *MUCH)
@@ -52,21 +59,21 @@ def test_tests_with_a_light_way_become_conditions() -> None:
 )
 def test_other_beginnings_stay(first: Stmt) -> None:
     block = (first, If(equal(A, 1), LITTLE, MUCH))
-    usual = usual_way(block, {})
+    usual = without_gates(block, {})
     assert usual.conditions == ()
     assert usual.rest == block
 
 
 def test_a_way_that_no_packet_goes_is_not_taken() -> None:
     block = (If(Unary("not", equal(A, 4)), LITTLE, MUCH),)
-    assert usual_way(block, {("h", "a"): 3}).rest == block
-    assert usual_way(block, {("h", "a"): 4}).rest == MUCH
+    assert without_gates(block, {("h", "a"): 3}).rest == block
+    assert without_gates(block, {("h", "a"): 4}).rest == MUCH
 
 
 def test_a_table_that_most_packets_hit_is_a_gate() -> None:
     done = (Assign(B, Const(7)),)
     inner = If(equal(A, 1), (If(equal(B, 7), MUCH, LITTLE),), LITTLE)
-    usual = usual_way((Apply("own", on_hit=(inner,)), *LITTLE), {}, lambda _: done)
+    usual = usual_way(PROGRAM, (Apply("own", on_hit=(inner,)), *LITTLE), {}, lambda *_: done)
     assert usual.gates == ("own",)
     assert usual.given == done
     assert usual.conditions == (equal(A, 1),)  # the other is known
@@ -83,8 +90,8 @@ def test_a_table_that_most_packets_hit_is_a_gate() -> None:
     ],
 )
 def test_other_tables_are_none(table: Apply) -> None:
-    assert usual_way((table,), {}, lambda _: ()).gates == ()
-    assert usual_way((Apply("own", on_hit=MUCH),), {}, lambda _: None).gates == ()
+    assert usual_way(PROGRAM, (table,), {}, lambda *_: ()).gates == ()
+    assert without_gates((Apply("own", on_hit=MUCH),), {}).gates == ()
 
 
 @pytest.mark.parametrize(
