@@ -222,5 +222,5 @@ CASES = {
     "U": early_table_sets_a_key,
     "V": metadata_of_another_copy,
     "R5": validity_changed_in_a_loop,
-    # "F": length_after_a_header_went,
+    "F": length_after_a_header_went,
 }

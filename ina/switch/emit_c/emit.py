@@ -119,6 +119,8 @@ def _emit_types(layout: Layout, out: Writer) -> None:
         out.line("uint32_t length;   // bytes received")
         out.line("uint32_t offset;   // bytes that the parser took")
         out.line("uint32_t truncate; // most bytes to send")
+        if plan.counts_length:
+            out.line("uint32_t told_length; // to egress")
         out.line("packet_arrays *arrays;")
         for name, header in program.headers.items():
             if header.metadata:

@@ -59,6 +59,7 @@ _RESERVED = frozenset(
         "length",
         "offset",
         "truncate",
+        "told_length",
         "arrays",
         "mutex",
         "groups",

@@ -138,6 +138,8 @@ def _arrive(layout: Layout, out: Writer) -> None:
     out.line("p->data = in->data;")
     out.line("p->length = (uint32_t)ina_length(in);")
     out.line("p->truncate = UINT32_MAX;")
+    if layout.plan.counts_length:
+        out.line("p->told_length = p->length;")
     for name, header in program.headers.items():
         if header.metadata:
             out.line(f"{layout.header(name)} = ({layout.metadata[name].c_name}){{0}};")
@@ -241,6 +243,7 @@ class _Saved:
 def _saved(layout: Layout) -> list[_Saved]:
     changed = layout.plan.changed_by_egress
     found = [("p->truncate", False)] if changed.length else []
+    found += [("p->told_length", False)] if layout.plan.counts_length else []
     found += [(layout.field(ref, late=False), False) for ref in changed.fields]
     for name in changed.whole:
         if name in layout.program.stacks:
@@ -255,7 +258,8 @@ def _send(layout: Layout, out: Writer, sums: str, fixed: str, *, main: bool) -> 
     out.line("const uint32_t port = replicas[i].egress_port & (INA_MAX_PORTS - 1);")
     _set(layout, out, "egress_port", "port")
     _set(layout, out, "egress_rid", "replicas[i].rid")
-    _set(layout, out, "packet_length", "p->length")
+    length = "p->told_length" if layout.plan.counts_length else "p->length"
+    _set(layout, out, "packet_length", length)
     _set(layout, out, "enq_timestamp", "in->now_ns / 1000")
     _set(layout, out, "enq_qdepth", "depth_pkts[port]")
     _set(layout, out, "deq_qdepth", "depth_pkts[port]")

@@ -100,15 +100,29 @@ class Statements(Code):
     def _set_valid(self, stmt: SetValid) -> None:
         header, valid, exists = self._header(stmt.header)
         guard = f"{exists} && " if exists else ""
+        count = self._counted(stmt)
         if not stmt.valid:
+            if count:
+                self.out.line(f"if ({guard}{valid}) {count}")
             prefix = f"if ({exists}) " if exists else ""
             self.out.line(f"{prefix}{valid} = 0;", stmt.source)
             return
         with self.out.block(f"if ({guard}!{valid})", source=stmt.source):
             self.out.line(f"{header} = (__typeof__({header})){{0}};")
             self.out.line(f"{valid} = 1;")
+            if count:
+                self.out.line(count)
             if stmt.header.index is None and not self._in_stack(stmt.header.name):
                 self.out.line(f"{self.layout.wire(stmt.header.name)} = NULL;")
+
+    def _counted(self, stmt: SetValid) -> str:
+        """As BMv2, which counts these headers, but none that are copied, pushed or popped."""
+        if not self.layout.plan.counts_length:
+            return ""
+        program, name = self.layout.program, stmt.header.name
+        typed = program.stacks[name] if name in program.stacks else program.headers[name]
+        sign = "+" if stmt.valid else "-"
+        return f"p->told_length {sign}= {typed.type.width_bits // 8};"
 
     def _copy_stack(self, stmt: CopyStack) -> None:
         target, value = self.layout.stack(stmt.target), self.layout.stack(stmt.value)

@@ -9,7 +9,7 @@ from ina.switch.ir.data import MIN_ARRAY_FIELDS, STANDARD, field_arrays
 from ina.switch.ir.expr import FieldRef
 from ina.switch.ir.program import Program
 from ina.switch.passes.effect_places import Effects, Kind, Place
-from ina.switch.passes.effects import effects_of_copies, field_ref
+from ina.switch.passes.effects import effects, effects_of_copies, effects_of_parser, field_ref
 
 _SET_FOR_EACH = frozenset({"egress_port", "egress_spec", "egress_rid"})
 """Fields of standard_metadata that a copy has of its own."""
@@ -41,6 +41,13 @@ def changed_by_egress(program: Program) -> Changed:
     ]
     is_truncated = Place(Kind.TRUNCATION) in done.writes
     return Changed(is_truncated, tuple(fields), tuple(sorted(whole)))
+
+
+def counts_length(program: Program) -> bool:
+    """Whether egress is told a length that the program may have changed before."""
+    before = effects_of_parser(program).then(effects(program, program.ingress))
+    asked = Place(Kind.FIELD, STANDARD, "packet_length") in effects_of_copies(program).reads
+    return asked and Place(Kind.LENGTH) in before.writes
 
 
 def _whole(program: Program, done: Effects) -> set[str]:

@@ -14,7 +14,7 @@ from ina.switch.ir.expr import Expr, FieldRef
 from ina.switch.ir.program import Program
 from ina.switch.ir.stmt import Block
 from ina.switch.ir.walk import pipeline_parts
-from ina.switch.passes.copies import Changed, changed_by_egress
+from ina.switch.passes.copies import Changed, changed_by_egress, counts_length
 from ina.switch.passes.early import early_tables
 from ina.switch.passes.entry_fields import EntryFields, entry_fields
 from ina.switch.passes.fusion import RegisterGroup, fuse
@@ -107,6 +107,8 @@ class Plan:
     """In the program's order."""
     changed_by_egress: Changed
     """What each copy of a packet must find as ingress left it."""
+    counts_length: bool
+    """Whether egress is told the length with the headers that became valid or invalid before."""
     main: MainPath | None
     """None: all packets take the general code."""
 
@@ -177,6 +179,7 @@ def make_plan(program: Program, *, main_path: bool = True) -> Plan:
         loops=plan_loops(program, pipelines, groups, {}),
         checksums=plan_checksums(program, uses, usual.facts if usual else None),
         changed_by_egress=changed_by_egress(program),
+        counts_length=counts_length(program),
         main=None,
     )
     if not (path and usual):
