@@ -141,9 +141,9 @@ class StatementLoader:
         if name in ("assign", "modify_field"):
             return Assign(expr.target(args[0]), expr.integer(args[1]), source)
         if name in _IN_PLACE or name in _OF_TWO:
-            target, operands = expr.target(args[0]), [expr.integer(arg) for arg in args[-2:]]
+            left, right = (expr.integer(arg) for arg in args[-2:])
             operator = _IN_PLACE.get(name) or _OF_TWO[name]
-            return Assign(target, Binary(operator, operands[0], operands[1]), source)
+            return Assign(expr.target(args[0]), Binary(operator, left, right), source)
         if name == "add_header":
             return SetValid(expr.header(args[0]), True, source)
         if name == "remove_header":

@@ -149,8 +149,8 @@ class ControlLoader:
         kind = get_str(node, "match_type")
         if kind == "valid":  # of P4_14: the target is a header
             header = self._scope.on_the_wire(get_str(node, "target"))
-            name = str(node.get("name") or header.name)
-            return Key(name, 1, MatchKind.EXACT, Unary("b2d", Valid(header.name)))
+            said = str(node.get("name") or header.name)
+            return Key(said, 1, MatchKind.EXACT, Unary("b2d", Valid(header.name)))
         if kind not in _KINDS:
             raise self._scope.refuse(f"match kind {kind!r}")
         if isinstance(node.get("target"), dict):  # p4c computes all else before
