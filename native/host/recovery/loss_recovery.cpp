@@ -152,7 +152,7 @@ Resend LossRecovery::resend(std::uint32_t lane, ResendReason reason, std::int64_
     if (flight.retries < UINT8_MAX) ++flight.retries;
     ++counters_.retransmissions;
     last_resend_ns_ = flight.sent_ns = now_ns;
-    pacer_.sent(now_ns, window_->pace(), share_of(flight));
+    pacer_.sent_again(now_ns, window_->pace(), share_of(flight));
     flights_.remove(lane);
     flights_.add_newest(lane);
     return {lane, flight.resends.add(reason)};
@@ -270,10 +270,12 @@ inline void LossRecovery::note_copies(const Flight &flight, const Answer &answer
 
 std::size_t LossRecovery::resend_expired(std::int64_t now_ns, Resend *resends,
                                          std::size_t capacity) {
+    // A round goes on to its end even where the pace makes it longer than a timeout: if another
+    // began instead, with the same lanes, the others would have no turn.
+    if (probes_left_ > 0) return go_on_probing(now_ns, resends, capacity);
     if (now_ns >= probe_deadline_ns() || more_probes_) {
         return resend_probes(now_ns, resends, capacity);
     }
-    if (probes_left_ > 0) return go_on_probing(now_ns, resends, capacity);
     std::int64_t next_ns = probe_deadline_ns();
     std::size_t count = 0;
     const bool silent = quiet_ || now_ns - heard_ns_ > rtt_.timeout_ns();
@@ -307,6 +309,7 @@ std::size_t LossRecovery::resend_probes(std::int64_t now_ns, Resend *resends,
                                         std::size_t capacity) {
     const std::uint32_t first_probes = patience_ns_ > 0 ? 1 : kFirstProbes;
     sent_by_ns_ = now_ns;
+    longest_unsent_too_ = false;
     if (std::exchange(more_probes_, false)) {
         // What has been sent for less than a round trip may well come.
         sent_by_ns_ = now_ns - std::max<std::int64_t>(rtt_.shortest_ns(), 1);
@@ -318,6 +321,7 @@ std::size_t LossRecovery::resend_probes(std::int64_t now_ns, Resend *resends,
         const std::uint32_t most = std::max(kMinProbeLimit, flights_.size() / kProbeShare);
         probes_ = quiet_ ? std::min(2 * probes_, most) : first_probes;
         quiet_ = true;
+        longest_unsent_too_ = probes_ == most;
         ++counters_.timeouts;
         rtt_.on_timeout(rtt_.backoff());
         window_->on_timeout(now_ns, rtt_.round_trips());
@@ -339,9 +343,16 @@ std::size_t LossRecovery::go_on_probing(std::int64_t now_ns, Resend *resends,
     probes_left_ = std::min(probes_left_, static_cast<std::uint32_t>(waiting.size()));
     const std::size_t paced = std::max<std::size_t>(pacer_.allowed(now_ns, window_->pace()), 1);
     const std::size_t count = std::min({capacity, paced, std::size_t{probes_left_}});
+    const bool is_last = count > 0 && count == probes_left_;
+    const std::uint32_t longest_unsent = waiting.empty() ? kNoLane : waiting.front();
     const auto first = waiting.begin();
-    std::partial_sort(first, first + static_cast<std::ptrdiff_t>(count), waiting.end(),
+    const auto end = first + static_cast<std::ptrdiff_t>(count);
+    std::partial_sort(first, end, waiting.end(),
                       [&](auto a, auto b) { return flights_[a].order < flights_[b].order; });
+    // Rounds that grow no more would leave out the same lanes each time: one of each has its turn.
+    if (longest_unsent_too_ && is_last && std::find(first, end, longest_unsent) == end) {
+        waiting[count - 1] = longest_unsent;
+    }
     for (std::size_t i = 0; i < count; ++i) {
         resends[i] = resend(waiting[i], ResendReason::kSilence, now_ns);
     }

@@ -77,7 +77,7 @@ class LossRecovery {
     // Whether the lane's next packet may claim a slot that jobs share.
     bool claims(std::uint32_t lane) const { return window_->claims(lane); }
     // When the next one may go; in the past where nothing holds it up.
-    std::int64_t paced_ns() const { return pacer_.next_ns(); }
+    std::int64_t paced_ns() const { return pacer_.first_copy_ns(); }
     // From now on no more than so many are in flight, whatever the window says; those that are
     // stay.
     void set_most(std::uint32_t packets) { most_ = packets; }
@@ -136,12 +136,13 @@ class LossRecovery {
     std::int64_t last_resend_ns_ = 0;
     std::int64_t resumed_ns_ = 0;  // results came again after a quiet time: lane timers start anew
     bool quiet_ = false;
-    int tail_probes_ = 0;            // rounds since something was heard
-    std::uint32_t probes_ = 0;       // of the last round
-    std::uint32_t probes_left_ = 0;  // of them, to be sent once the pace allows it
-    std::int64_t sent_by_ns_ = 0;    // what was sent later is not probed
-    bool more_probes_ = false;       // all of them were answered, by copies, and nothing else
-    std::uint32_t unanswered_ = 0;   // of them, as long as no other result came
+    int tail_probes_ = 0;              // rounds since something was heard
+    std::uint32_t probes_ = 0;         // of the last round
+    std::uint32_t probes_left_ = 0;    // of them, to be sent once the pace allows it
+    bool longest_unsent_too_ = false;  // the last of them is what was sent longest ago
+    std::int64_t sent_by_ns_ = 0;      // what was sent later is not probed
+    bool more_probes_ = false;         // all of them were answered, by copies, and nothing else
+    std::uint32_t unanswered_ = 0;     // of them, as long as no other result came
 };
 
 }  // namespace ina::host

@@ -1,5 +1,9 @@
 // When packets leave that a window allows: spread over time, so that a window does not go as one
 // burst, which small queues on the way would not hold.
+//
+// What is sent again takes its turn of the pace, too. Where round trips are longer than timeouts
+// there is always something to send again; so what is sent for the first time waits for at most
+// kMostTurns gaps: half of the pace is kept for it, and all of it is exceeded by half at most.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +25,21 @@ class Pacer {
         const std::int64_t saved = (now_ns - next_ns_) / pace.gap_ns;
         return 1 + static_cast<std::size_t>(std::min<std::int64_t>(saved, pace.burst_packets - 1));
     }
-    // A packet goes; share: of one with values, whose gap that is.
+    // When the next one that was not sent before may go.
+    std::int64_t first_copy_ns() const { return std::min(next_ns_, first_copy_ns_); }
+    // A packet goes for the first time. share: of one with values, whose gap the pace tells.
     void sent(std::int64_t now_ns, const congestion::Pace &pace, double share) {
+        charge(now_ns, pace, share);
+        first_copy_ns_ = now_ns + kMostTurns * pace.gap_ns;
+    }
+    void sent_again(std::int64_t now_ns, const congestion::Pace &pace, double share) {
+        charge(now_ns, pace, share);
+    }
+
+  private:
+    static constexpr std::int64_t kMostTurns = 2;
+
+    void charge(std::int64_t now_ns, const congestion::Pace &pace, double share) {
         if (pace.gap_ns <= 0) {
             next_ns_ = 0;
             return;
@@ -33,8 +50,8 @@ class Pacer {
         next_ns_ = std::max(next_ns_, now_ns - saved_ns) + gap_ns;
     }
 
-  private:
     std::int64_t next_ns_ = 0;
+    std::int64_t first_copy_ns_ = 0;  // at the latest
 };
 
 }  // namespace ina::host
