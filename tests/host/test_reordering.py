@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-import pytest
+import numpy as np
 
 from ina._native.congestion import Choice
 from ina._native.host import WorkerCore
