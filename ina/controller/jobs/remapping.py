@@ -34,7 +34,7 @@ def begin(
     _check_runs(job)
     former, slots = job.mapping, slots or job.slots
     mode = registry.sharing.mode(job.name, mode or job.mode)
-    over = _forest(registry, job, forest, mode)
+    over = forest_of(registry, job, forest, mode)
     if over != former.forest:
         check_forest(job.name, over, registry.switches)
         check_pipes(job, over, registry.switches)
@@ -105,8 +105,8 @@ def _check_runs(job: Job) -> None:
         )
 
 
-def _forest(registry: Registry, job: Job, forest: Forest | None, mode: str) -> Forest:
-    """Over which it is summed then. Raises :class:`JobRequestError`: not in this mode."""
+def forest_of(registry: Registry, job: Job, forest: Forest | None, mode: str) -> Forest:
+    """What :func:`begin` changes a job to; raises :class:`JobRequestError`: not in this mode."""
     sharing, now = registry.sharing, job.mapping.forest
     if forest is None and mode == job.mode:
         return now

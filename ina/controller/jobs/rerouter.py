@@ -3,26 +3,36 @@
 A move is a change of the job's mapping (docs/resize.md): the job goes on all the time. It is begun
 where a tree's links or switches are down, or where moving a few trees makes the slowest resource of
 the fabric faster by a twentieth; no more than ``routing.moves`` of those at a time.
+
+A job of mode ``shared`` is moved off what is down alone, to another root and, where the way to its
+aggregators is down, below others: how fast its steps are depends on aggregators' cables, too, of
+which plans know nothing.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import TypeVar
+
+import numpy as np
 
 from ina.controller.errors import NoRoomError, StoreError
 from ina.controller.job import Job, JobState
+from ina.controller.jobs import remapping
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.decisions import Decisions
 from ina.controller.jobs.rounds import Rounds
 from ina.controller.jobs.router import Router, View
+from ina.controller.routing.demand import Demand
+from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.from_fabric import Down, with_down
 from ina.controller.routing.loads import Loads
 from ina.controller.routing.network import Network
-from ina.controller.routing.plan import Stripe
+from ina.controller.routing.plan import Stripe, merged
 from ina.controller.routing.planner import Planner
 from ina.controller.routing.policies.ina import Ina
 from ina.controller.topology.forest import Forest
@@ -107,16 +117,29 @@ class Rerouter:
         if not jobs:
             return
         view = self._router.view(Down())
-        current = {job.name: view.stripes(job.name) for job in jobs}
+        stripes = {job.name: merged(view.stripes(job.name)) for job in jobs}
+        current = {job.name: stripes[job.name] for job in jobs if job.mode == POOL}
         network = _with_own_slots(view, current)
-        others = view.loads(but=set(current))
+        broken_network = with_down(network, self.down)
+        shared = [job.name for job in jobs if job.mode != POOL]
+        off = {
+            name
+            for name in shared
+            if not _is_whole(broken_network, view.demands[name], stripes[name])
+        }
+        others = view.loads(but={*current, *off})
+        arriving = [view.demands[name] for name in sorted(off)]
+        moves = self._router.moves
         work = partial(
-            _plan, view, network, current, others, with_down(network, self.down), self._router.moves
+            _plan, view, network, current, others, broken_network, moves, arriving=arriving
         )
         wanted = await self._compute(work)
         self._tell_lost(wanted.lost)
-        for name, stripes in wanted.stripes.items():
-            await self._move(view, name, stripes, wanted)
+        for name in wanted.stripes:
+            await self._move(view, broken_network, name, wanted)
+        for name in shared:
+            if name not in off:
+                await self._move_aggregators(name)
 
     def _movable(self) -> list[Job]:
         """Jobs that may be moved: of policy ``ina``, or over something that is down."""
@@ -126,26 +149,35 @@ class Rerouter:
             for job in self._coordinator.registry
             if job.state is JobState.RUNNING
             and job.change is None
-            and job.mode == POOL
             and not job.missing()
             and job.forest is not None
             and self._left_alone.get(job.name, now_s) <= now_s
-            and (self._router.policy_of(job.name) == Ina.name or down)
+            and (down or (job.mode == POOL and self._router.policy_of(job.name) == Ina.name))
         ]
 
-    async def _move(
-        self, view: View, name: str, stripes: tuple[Stripe, ...], wanted: _Wanted
-    ) -> None:
+    async def _move(self, view: View, network: Network, name: str, wanted: _Wanted) -> None:
+        """``network``: with what is down."""
         if name in wanted.broken:
             why = f"its trees go over what is down: {self._down_text()}"
         else:
             faster = f"{wanted.before_s * 1e3:.3g} -> {wanted.after_s * 1e3:.3g} ms"
             why = f"the slowest link's part of all jobs' steps: {faster}"
+        stripes = wanted.stripes[name]
+        await self._begin(name, why, lambda _: self._router.realised(view, name, stripes, network))
+
+    async def _move_aggregators(self, name: str) -> None:
+        """Over the same trees, below those to which a way is up."""
+        why = f"the way to its aggregator goes over what is down: {self._down_text()}"
+        sharing = self._coordinator.registry.sharing
+        await self._begin(name, why, lambda job: sharing.bare(job.newest_mapping.forest))
+
+    async def _begin(self, name: str, why: str, forest_of: Callable[[Job], Forest]) -> None:
+        """A change to that forest, unless it is the one that the job has."""
+        registry = self._coordinator.registry
         try:
-            job = self._coordinator.registry.get(name)
-            forest = self._router.realised(view, name, stripes)
-            with_hosts = self._coordinator.registry.with_host_nodes(job, forest)
-            if with_hosts == job.newest_mapping.forest:
+            job = registry.get(name)
+            forest = forest_of(job)
+            if remapping.forest_of(registry, job, forest, job.mode) == job.newest_mapping.forest:
                 return
             await self._change(job, forest, f"placement {self._router.policy_of(name)}: {why}")
         except StoreError:
@@ -182,7 +214,7 @@ class Rerouter:
     def _hear(self, event: pb2.JobEvent | None) -> bool:
         if event is None:
             return True
-        if event.kind == pb2.SWITCH_UNREACHABLE and event.switch in self._router.fabric:
+        if event.kind == pb2.SWITCH_UNREACHABLE and event.switch in self._coordinator.switches:
             self._unreached.add(event.switch)
             return True
         if event.kind == pb2.SWITCH_BACK:
@@ -203,6 +235,18 @@ def _with_own_slots(view: View, current: Mapping[str, tuple[Stripe, ...]]) -> Ne
     return view.network.with_slots(slots)
 
 
+def _is_whole(network: Network, demand: Demand, stripes: Sequence[Stripe]) -> bool:
+    """Whether all that a job's trees go over is up, and their roots may be that."""
+    for tree in (it.tree for it in stripes):
+        pairs = {pair for way in (*tree.up.values(), *tree.ways.values()) for pair in pairwise(way)}
+        nodes = np.array(tree.nodes)
+        if not network.sums[nodes].all() or not pairs <= network.cable_between.keys():
+            return False
+        if demand.roots is not None and tree.root not in demand.roots:
+            return False
+    return True
+
+
 def _plan(
     view: View,
     network: Network,
@@ -210,24 +254,35 @@ def _plan(
     others: Loads,
     broken_network: Network,
     moves: int,
+    *,
+    arriving: Sequence[Demand] = (),
 ) -> _Wanted:
+    """``arriving``: jobs of which nothing stays, and that are to have other trees."""
     planner = Planner(network, others=others)
     for name, stripes in current.items():
         planner.keep(view.demands[name], stripes)
     hit = planner.change(broken_network, others)
+    lost = list(planner.lost)
+    for demand in arriving:
+        try:
+            planner.arrive([demand])
+        except RoutingError:
+            lost.append(demand.name)
+        else:
+            hit.append(demand.name)
     before_s = planner.step_s
     broken = {name: planner.stripes(name) for name in hit}
     planner.polish(moves)
     after_s = planner.step_s
     wanted = dict(broken)
     if after_s < before_s * (1 - WORTH):
-        wanted = {name: planner.stripes(name) for name in current if name not in planner.lost}
+        wanted = {name: planner.stripes(name) for name in current if name not in lost} | broken
     changed = {
         name: stripes
         for name, stripes in wanted.items()
         if name in broken or _keys(stripes) != _keys(current[name])
     }
-    return _Wanted(changed, frozenset(broken), planner.lost, before_s, after_s)
+    return _Wanted(changed, frozenset(broken), tuple(lost), before_s, after_s)
 
 
 def _keys(stripes: tuple[Stripe, ...]) -> dict[object, float]:

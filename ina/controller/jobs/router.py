@@ -21,6 +21,7 @@ from ina.controller.jobs.registry import Registry
 from ina.controller.memory.demand import StepModel
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.errors import RoutingError
+from ina.controller.routing.forwarded import forwarded_trees
 from ina.controller.routing.from_fabric import NOTHING, Down, Rooms, hosts_of, network_of
 from ina.controller.routing.loads import Loads, loads_of_job, no_loads
 from ina.controller.routing.network import Network
@@ -29,10 +30,12 @@ from ina.controller.routing.policies import policy
 from ina.controller.routing.policies.nearest import Nearest as NearestPolicy
 from ina.controller.routing.policy import Situation
 from ina.controller.routing.realise import Realiser, stripes_of
+from ina.controller.routing.ways import ways_of
 from ina.controller.topology.fabric import Fabric
 from ina.controller.topology.forest import Forest
 from ina.controller.topology.nearest import Nearest, PortNumber
 from ina.p4.builds import packet_bytes
+from ina.p4.catalogue import POOL
 from ina.protocol.spec import VALUE_BYTES
 
 _log = logging.getLogger(__name__)
@@ -128,12 +131,31 @@ class Router:
         situation = Situation(view.network, (view.demands[job],), view.loads(but={job}))
         return policy(placement).plan(situation).stripes[job]
 
-    def realised(self, view: View, job: str, stripes: Sequence[Stripe]) -> Forest:
-        """Raises :class:`RoutingError`, :class:`JobRequestError`: no switches can have them."""
+    def realised(
+        self, view: View, job: str, stripes: Sequence[Stripe], network: Network | None = None
+    ) -> Forest:
+        """Those trees, or where ways around what is down would take more levels or more nodes than
+        there are, one tree by frames' own ways.
+
+        ``network``: with what is down now; None: the view's. Raises :class:`RoutingError`,
+        :class:`JobRequestError`: no switches can have them, nor is there such a tree.
+        """
+        network, demand = network or view.network, view.demands[job]
         endpoints = view.endpoints[job]
         ports = {rank: at.switch_port for rank, at in endpoints.items()}
-        racks = view.demands[job].places(view.network).tolist()
-        return Realiser(self.fabric, view.network, ports, self._number).forest(racks, stripes)
+        racks = demand.places(network).tolist()
+        realiser = Realiser(
+            *(self.fabric, network, ports, self._number), most_levels=demand.most_levels(network)
+        )
+        try:
+            return realiser.forest(racks, stripes)
+        except (RoutingError, JobRequestError) as error:
+            sums = network.sums & (network.slots >= demand.slots)
+            trees = forwarded_trees(ways_of(network), demand, sums)
+            if not trees:
+                raise
+            _log.warning("job %r: %s; one tree by the fabric's own ways instead", job, error)
+            return realiser.forest(racks, [Stripe(1.0, tree) for tree in trees])
 
     def avoided(self) -> Down:
         """What is down, and switches that cannot be reached while others can."""
@@ -194,7 +216,8 @@ class Router:
         numbers = hosts_of(network)
         demands = {
             name: self._demand(
-                name, [numbers[str(at.address)] for at in of.values()], (steps or {}).get(name)
+                *(name, [numbers[str(at.address)] for at in of.values()], (steps or {}).get(name)),
+                has_host_nodes=any(at.node is not None for at in of.values()),
             )
             for name, of in endpoints.items()
         }
@@ -211,8 +234,11 @@ class Router:
         free = {name: it.memory.total - it.memory.used() for name, it in switches.items()}
         return Rooms(free, rates)
 
-    def _demand(self, name: str, hosts: Sequence[int], steps: StepModel | None) -> Demand:
+    def _demand(
+        self, name: str, hosts: Sequence[int], steps: StepModel | None, *, has_host_nodes: bool
+    ) -> Demand:
         assert self._registry is not None
+        job: Job | None = None
         values = next(iter(self._registry.switches.values())).values or 1
         slots = self._usual_slots(name)
         with contextlib.suppress(UnknownJobError):
@@ -222,6 +248,14 @@ class Router:
         value_bytes = USUAL_STEP_BYTES if steps is None else steps.bytes
         wire_bytes = value_bytes * packet_bytes(values) / (values * VALUE_BYTES)
         stripes = min(self.stripes, 1 << max(0, (slots // 2).bit_length() - 1))
+        roots, levels_beside = None, int(has_host_nodes)
+        if job is not None and job.mode != POOL:
+            # Over the first of its trees alone, and sums need no slots of its own below the root.
+            slots, stripes = 0, 1
+            tops = self._registry.sharing.tops(job)
+            order = {name: number for number, name in enumerate(self.fabric.switches)}
+            roots = tuple(order[name] for name in tops if name in order)
+            levels_beside += any(map(self._registry.sharing.is_below_another, tops))
         return Demand(
             name,
             tuple(hosts),
@@ -230,6 +264,8 @@ class Router:
             overlap_s=0.0 if steps is None else steps.overlap_s,
             slots=slots,
             stripes=stripes,
+            roots=roots,
+            levels_beside=levels_beside,
         )
 
     def _usual_slots(self, name: str) -> int:

@@ -16,6 +16,7 @@ from ina.controller.job import Job
 from ina.controller.jobs.placement import slots_by_switch
 from ina.controller.mapping import slots_of
 from ina.controller.memory import SlotRange, lanes_of
+from ina.controller.routing.from_fabric import NOTHING, Down
 from ina.controller.switches.capacity import Capacity
 from ina.controller.topology.aggregators import Above, Aggregators
 from ina.controller.topology.forest import Forest, forest_of
@@ -49,6 +50,8 @@ class Sharing:
         self._aggregators = aggregators
         self._mode = mode
         self._most = aggregators_a_job
+        self.down: Callable[[], Down] = lambda: NOTHING
+        """What no way to an aggregator goes over, where another does; aggregators, too, by name."""
 
     @property
     def is_embedded(self) -> bool:
@@ -110,6 +113,36 @@ class Sharing:
         is_above = root.host is not None or not self._switches[root.switch].is_switch
         return forest_of(without_aggregator(over.trees[0], is_above=is_above))
 
+    def tops(self, job: Job) -> list[str]:
+        """Switches that may be the root of its trees, or be below its aggregators, as things are:
+        all of them where no aggregator is reached.
+        """
+        down = self.down()
+        switches = [name for name, it in self._switches.items() if it.is_switch]
+        found = [name for name in switches if name not in down.switches and self._is_top(job, name)]
+        return found or switches
+
+    def _is_top(self, job: Job, name: str) -> bool:
+        if self._switches[name].shared is None:
+            return False
+        if self._switches[name].is_aggregator:
+            return True
+        if self._aggregators is None:
+            return True
+        if self.is_embedded:
+            runs = job.members[0].aggregator if 0 in job.members else None
+            way = () if runs is None else self._aggregators.way_to_host(name, runs.address)
+            return not way or self.down().leaves(way)
+        return any(self._is_usable(it) for it in self._aggregators.above(name, self.down().leaves))
+
+    def _is_usable(self, it: Above) -> bool:
+        name = it.node.switch
+        return self._switches[name].is_reached() and name not in self.down().switches
+
+    def is_below_another(self, switch: str) -> bool:
+        """Whether what a job's results are made by is above this switch, if it is its root."""
+        return not self._switches[switch].is_aggregator
+
     def _above(self, job: Job, top: Node, port_to: PortTo | None) -> list[Above]:
         """The aggregators that its lanes are dealt to; none: it is not known yet."""
         if self.is_embedded:
@@ -124,8 +157,11 @@ class Sharing:
                 " none, and rank 0 runs none"
             )
         found = [] if self._aggregators is None else self._aggregators.above(top.switch)
-        had = [it for it in found if it.node.switch in job.memory]
-        reached = [it for it in found if self._switches[it.node.switch].is_reached()]
+        if self._aggregators is not None:
+            found = self._aggregators.above(top.switch, self.down().leaves) or found
+        away = self.down().switches
+        had = [it for it in found if it.node.switch in job.memory and it.node.switch not in away]
+        reached = [it for it in found if self._is_usable(it)]
         if not found:
             raise JobRequestError(
                 f"job {job.name!r}: mode 'shared' wants an aggregator, and none is to be reached"

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.errors import RoutingError
+from ina.controller.routing.forwarded import forwarded_trees
 from ina.controller.routing.loads import loads_of_job, slots_for
 from ina.controller.routing.network import Bools, Floats, Ints, Network
 from ina.controller.routing.plan import PlannedTree, Stripe, Way
@@ -29,6 +30,8 @@ _SPREAD = 6
 """Choices of ways, where some places on them only forward."""
 _FEW = 4
 """Slow places, of which each combination may be done without: 16 times as many candidates."""
+_FORWARDED = 4
+"""Trees by frames' own ways, where no tree of shortest ways has few enough levels."""
 SPARE_CABLES = 2
 """More than the fewest, that a candidate may use: under failures some roots are reached by a
 detour, which is no reason to leave them out."""
@@ -116,14 +119,20 @@ def candidates_of(
     racks, _ = demand.racks(network)
     _check_joined(ways, demand, racks)
     sums = network.sums & ((network.slots if free is None else free) >= _stripe_slots(demand))
-    roots = np.flatnonzero(sums & (ways.hops[racks] < FAR).all(axis=0))
+    roots = demand.may_be_root(sums & (ways.hops[racks] < FAR).all(axis=0))
     if not len(roots):
         raise RoutingError(f"job {demand.name!r}: {_why_none(network, demand, sums)}")
     near = _near(ways, roots, racks, most)
     masks = list(_masks(ways, near, racks, sums))
     # What forwards sends on every part that comes: it had better not all take one way.
     spreads = network.forwards is None and not all(mask.all() for mask in masks)
-    return _made(ways, demand, near, masks, most, _SPREAD if spreads else 1)
+    try:
+        return _made(ways, demand, near, masks, most, _SPREAD if spreads else 1)
+    except RoutingError:
+        trees = forwarded_trees(ways, demand, sums, most=_FORWARDED)
+        if not trees:
+            raise
+        return trees_alone(ways, demand, trees)
 
 
 def candidates_at(ways: Ways, demand: Demand, roots: Ints, free: Ints | None = None) -> Candidates:
@@ -175,12 +184,11 @@ def _made(
     variant = np.repeat(np.arange(variants), len(of_each))
     flows = _Flows(ways, np.tile(of_each, variants), np.tile(sums, (variants, 1)), variant)
     found = flows.of(*demand.racks(network))
-    fits = (found.children.max(axis=1) <= network.most_children) & (
-        found.levels <= network.most_levels
-    )
+    most_levels = demand.most_levels(network)
+    fits = (found.children.max(axis=1) <= network.most_children) & (found.levels <= most_levels)
     if not fits.any():
         raise RoutingError(
-            f"job {demand.name!r}: no tree of at most {network.most_levels} levels of switches, of"
+            f"job {demand.name!r}: no tree of at most {most_levels} levels of switches, of"
             f" {network.most_children} children each, has all of its workers"
         )
     used = (found.copies > 0).sum(axis=1)

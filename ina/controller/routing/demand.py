@@ -8,7 +8,7 @@ from math import inf
 
 import numpy as np
 
-from ina.controller.routing.network import Ints, Network
+from ina.controller.routing.network import Bools, Ints, Network
 
 DEFAULT_STRIPES = 8
 
@@ -32,6 +32,10 @@ class Demand:
     """Parts that its lanes can be dealt in: a power of two, at most 16."""
     server: int | None = None
     """The place that makes its results, where a policy wants one; None: that of rank 0's rack."""
+    roots: tuple[int, ...] | None = None
+    """Places that may make its results, or be below what does; None: any that sums."""
+    levels_beside: int = 0
+    """Of its trees that are no places: nodes on hosts of workers, an aggregator above."""
     sub_models: tuple[float, ...] = field(default=())
     """Relative sizes of the parts that policy ``goat`` places; empty: ``stripes`` equal ones."""
 
@@ -55,6 +59,15 @@ class Demand:
     def root(self, network: Network) -> int:
         """Where results are made by policies that know of one place for that."""
         return int(self.places(network)[0]) if self.server is None else self.server
+
+    def most_levels(self, network: Network) -> int:
+        """Of places in one of its trees."""
+        return network.most_levels - self.levels_beside
+
+    def may_be_root(self, sums: Bools) -> Ints:
+        """Of places that sum, those that may make its results."""
+        roots: Ints = np.flatnonzero(sums)
+        return roots if self.roots is None else np.intersect1d(roots, self.roots)
 
     def training_s(self, communication_s: float) -> float:
         """A step, of which communication takes so long."""

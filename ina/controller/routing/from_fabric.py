@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -25,6 +26,11 @@ class Down:
 
     def __bool__(self) -> bool:
         return bool(self.switches or self.links)
+
+    def leaves(self, way: Sequence[str]) -> bool:
+        """Whether all of a way is up, given by the switches on it."""
+        on_it = (frozenset(pair) for pair in pairwise(way))
+        return self.switches.isdisjoint(way) and self.links.isdisjoint(on_it)
 
 
 NOTHING = Down()

@@ -20,6 +20,7 @@ from ina.controller.routing.plan import PlannedTree, Stripe, Way
 from ina.controller.topology.fabric import Fabric
 from ina.controller.topology.forest import MAX_PARTS, Forest
 from ina.controller.topology.tree import Node, Tree
+from ina.protocol.spec import MAX_LEVELS
 
 PortNumber = Callable[[str, PortRef], int]
 """A switch's number of a port, which may be a name on its front panel."""
@@ -29,14 +30,23 @@ class Realiser:
     """For one fabric, whose switches are the network's first places, and a job's ranks."""
 
     def __init__(
-        self, fabric: Fabric, network: Network, ranks: Mapping[int, int], number: PortNumber
+        self,
+        fabric: Fabric,
+        network: Network,
+        ranks: Mapping[int, int],
+        number: PortNumber,
+        *,
+        most_levels: int = MAX_LEVELS,
     ) -> None:
-        """``ranks``: in the order of the demand's hosts, each with the port of its top of rack."""
+        """``ranks``: in the order of the demand's hosts, each with the port of its top of rack.
+        ``most_levels``: of switches, where nodes on hosts or an aggregator are more.
+        """
         self._fabric = fabric
         self._network = network
         self._ranks = tuple(ranks)
         self._joined = tuple(ranks.values())
         self._number = number
+        self._most_levels = most_levels
 
     def forest(self, racks: Sequence[int], stripes: Sequence[Stripe]) -> Forest:
         """``racks``: by rank's index, the top of rack.
@@ -45,7 +55,14 @@ class Realiser:
         :class:`JobRequestError`: a switch would have too many children, or a tree levels.
         """
         parts = _parts([it.share for it in stripes])
-        return Forest(tuple(self._tree(racks, it.tree) for it in stripes), parts)
+        forest = Forest(tuple(self._tree(racks, it.tree) for it in stripes), parts)
+        levels = max(tree.level(tree.root) for tree in forest)
+        if levels > self._most_levels:
+            raise RoutingError(
+                f"its ways around what is down take {levels} levels of switches of"
+                f" {self._most_levels}"
+            )
+        return forest
 
     def _tree(self, racks: Sequence[int], tree: PlannedTree) -> Tree:
         up, first, ways = self._passed_on(racks, self._lean(tree))

@@ -117,6 +117,8 @@ class Term:
                 *(self.router, self.coordinator, self.memory.decisions, clock),
                 surroundings.compute,
             )
+            rerouter = self.rerouter
+            self.registry.sharing.down = lambda: rerouter.down
         self.windows = JobWindows(self.coordinator, fabric, config, clock=clock)
         self.controller = WorkerService(
             *(self.coordinator, self.detector, data, self.windows, self.memory), clock=clock

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 
 from ina.controller.config import Config
 from ina.controller.config.tofino import PortRef
@@ -22,6 +23,15 @@ class AggregatorPlace:
     """That switch's port."""
     own_port: int
     """Its own port, towards all switches."""
+
+
+WayIsUp = Callable[[Sequence[str]], bool]
+"""Of a way by the switches on it, both ends among them."""
+
+
+def always_up(_way: Sequence[str]) -> bool:
+    """Where nobody says what is down."""
+    return True
 
 
 @dataclass(frozen=True)
@@ -50,9 +60,13 @@ class Aggregators:
     def __len__(self) -> int:
         return len(self._places)
 
-    def above(self, top: str) -> list[Above]:
-        """Those that a switch reaches, the nearest first."""
-        near = [(hops, it) for it in self._places if (hops := self._hops(top, it)) is not None]
+    def above(self, top: str, is_up: WayIsUp = always_up) -> list[Above]:
+        """Those that a switch reaches over what is up, the nearest first."""
+        near = [
+            (len(way) - 1, it)
+            for it in self._places
+            if (way := self._fabric.path(top, it.switch)) and is_up(way)
+        ]
         return [
             Above(
                 Node(it.name, (), (top,), (it.own_port,)),
@@ -61,8 +75,10 @@ class Aggregators:
             for hops, it in sorted(near, key=lambda pair: pair[0])
         ]
 
-    def _hops(self, top: str, it: AggregatorPlace) -> int | None:
-        return self._fabric.hops(top, it.switch)
+    def way_to_host(self, top: str, address: IPv4Address) -> tuple[str, ...]:
+        """From a switch to the one that a host is behind; empty: none is known."""
+        place = self._fabric.hosts.get(address)
+        return () if place is None else self._fabric.path(top, place.switch)
 
 
 def aggregators_of(
