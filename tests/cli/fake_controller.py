@@ -97,6 +97,7 @@ class FakeController(Servicer):  # type: ignore[misc]
         self.events: queue.Queue[pb2.JobEvent | None] = queue.Queue()
         self.evicted: list[pb2.EvictJobRequest] = []
         self.watched: list[str] = []
+        self.planned: list[pb2.PlanJobRequest] = []
 
     def ListJobs(self, request: Any, context: Any) -> pb2.ListJobsReply:  # noqa: N802
         self._check(context)
@@ -129,6 +130,11 @@ class FakeController(Servicer):  # type: ignore[misc]
         job = self._job(request.name, context)
         self.evicted.append(request)
         return pb2.EvictJobReply(job=job)
+
+    def PlanJob(self, request: Any, context: Any) -> pb2.PlanJobReply:  # noqa: N802
+        self._check(context)
+        self.planned.append(request)
+        return pb2.PlanJobReply(policy="static", slots=512)
 
     def ShowSwitch(self, request: Any, context: Any) -> pb2.ShowSwitchReply:  # noqa: N802
         self._check(context)

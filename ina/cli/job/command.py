@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ina.cli.common.given import is_given
 from ina.cli.common.output import check_output, emit
 from ina.cli.common.rpc_client import (
     ControllerOption,
@@ -18,14 +19,13 @@ from ina.cli.common.rpc_client import (
 )
 from ina.cli.job.dump import collect
 from ina.cli.job.dump import write as write_dump
-from ina.cli.job.memory import bytes_of, deadline_unix_s, history_view, plan_view
-from ina.cli.job.plan_file import read_plan
+from ina.cli.job.memory import history_view, plan_view
+from ina.cli.job.plan_file import plan_request
 from ina.cli.job.resize import resize as resize_job
 from ina.cli.job.resize import resize_line
 from ina.cli.job.view import job_view, jobs_table, slot_range
 from ina.cli.job.watch import watch as watch_jobs
 from ina.controller.config import DEFAULT_LISTEN
-from ina.errors import InvalidInputError
 from ina.p4.catalogue import MODES
 from ina.rpc import controller_pb2 as pb2
 
@@ -151,11 +151,14 @@ def history(
 
 @app.command()
 def plan(
+    ctx: typer.Context,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="TOML file of the job; then no options say more."),
+        typer.Argument(metavar="FILE", help="TOML file of the job; options come before its keys."),
     ] = None,
-    workers: Annotated[int, typer.Option(metavar="N", min=0, help="How many it has.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many it has.")
+    ] = None,
     like: Annotated[
         str,
         typer.Option(
@@ -169,13 +172,14 @@ def plan(
         float, typer.Option("--compute", metavar="SECONDS", min=0, help="A step's computation.")
     ] = 0.0,
     overlap_s: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--overlap",
             metavar="SECONDS",
+            min=0,
             help="Of it, while sums are under way; default: all of it.",
         ),
-    ] = -1.0,
+    ] = None,
     round_trip_s: Annotated[
         float,
         typer.Option("--round-trip", metavar="SECONDS", min=0, help="Of a packet to the switch."),
@@ -197,27 +201,15 @@ def plan(
 
     And whom it would slow down, by how much. Nothing is reserved.
     """
-    if file is not None:
-        reply = ask(controller, lambda operator: operator.PlanJob, read_plan(file))
-        emit(plain(reply), json, plan_view(reply))
-        return
-    if not workers:
-        raise InvalidInputError("want a FILE, or --workers")
-    request = pb2.PlanJobRequest(
-        world_size=workers,
-        like=like,
-        slots=slots,
-        tenant=tenant,
-        priority=priority,
-        deadline_unix_s=deadline_unix_s(deadline),
-        steps=steps,
-    )
-    if step_bytes:
-        request.step.compute_s = compute_s
-        request.step.overlap_s = compute_s if overlap_s < 0 else overlap_s
-        request.step.bytes = bytes_of("--bytes", step_bytes)
-        request.step.round_trip_s = round_trip_s
-        request.step.line_bytes_per_s = link_gbit * 1e9 / 8
+    options = {
+        **{"workers": workers, "like": like, "bytes": step_bytes, "compute_s": compute_s},
+        **{"overlap_s": overlap_s, "round_trip_us": round_trip_s * 1e6, "link_gbit": link_gbit},
+        **{"slots": slots, "tenant": tenant, "priority": priority, "deadline": deadline},
+        **{"steps": steps},
+    }
+    called = {"bytes": "step_bytes", "round_trip_us": "round_trip_s"}
+    given = {key: it for key, it in options.items() if is_given(ctx, called.get(key, key))}
+    request = plan_request(file, given, tenant)
     reply = ask(controller, lambda operator: operator.PlanJob, request)
     emit(plain(reply), json, plan_view(reply))
 

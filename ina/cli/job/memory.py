@@ -29,12 +29,12 @@ def bytes_of(option: str, text: str) -> float:
     return value
 
 
-def deadline_unix_s(text: str) -> float:
-    """Of ``--deadline``. Raises InvalidInputError."""
+def deadline_unix_s(option: str, text: str) -> float:
+    """Of ``--deadline``, or a file's key. Raises InvalidInputError."""
     try:
         return deadline_of(text, time.time())
     except InvalidInputError as error:
-        raise InvalidInputError(f"--deadline {error}") from None
+        raise InvalidInputError(f"{option} {error}") from None
 
 
 def history_view(reply: pb2.ListDecisionsReply) -> RenderableType:

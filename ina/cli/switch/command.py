@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ina.cli.common.given import is_given
 from ina.cli.common.rpc_client import ControllerOption, JsonOption, job_names
 from ina.cli.log_options import log_as_a_service
 from ina.cli.switch import show as switch_show
@@ -158,8 +159,7 @@ def shell(
 
 def _refuse_options(ctx: typer.Context) -> None:
     for name in ctx.params:
-        source = ctx.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if is_given(ctx, name):
             raise InvalidInputError(
                 f"--{name.replace('_', '-')} belongs behind the command {ctx.invoked_subcommand},"
                 " or to running a switch"

@@ -53,6 +53,11 @@ def plan_job(
     if not request.world_size:
         raise JobRequestError(f"job {name!r}: 0 workers: a job has at least one")
     registry = coordinator.registry
+    if request.placement and not isinstance(registry.placement, Router):
+        raise JobRequestError(
+            f"job {name!r}: placement {request.placement!r}: the controller's switches are no"
+            " fabric: its file has no [[link]]"
+        )
     tenant = registry.admission.tenant(name, request.tenant)
     steps = _steps(coordinator, memory, request)
     asked = Request(
