@@ -10,6 +10,7 @@ import typer
 from rich.console import Group
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from ina.cli.common.given import is_given
 from ina.cli.common.output import console, emit, table
 from ina.cli.common.rpc_client import addresses, ask, ask_about_itself, job_names
 from ina.cli.job.view import known_of
@@ -22,6 +23,7 @@ from ina.rpc import controller_pb2 as pb2
 
 
 def doctor(
+    ctx: typer.Context,
     controller: Annotated[
         str,
         typer.Option(
@@ -60,9 +62,12 @@ def doctor(
     if job:
         if not controller:
             raise InvalidInputError("--job needs --controller (or INA_CONTROLLER)")
+        _refuse(ctx, "--job only explains")
         steps = _explain(controller, job)
         emit({"job": job, "steps": steps}, as_json, _show(steps))
         raise typer.Exit(int(not all(step.ok for step in steps)))
+    if not (controller or embedded):
+        _refuse(ctx, "it is for testing the way to a switch: add --controller or --embedded")
     findings = examine()
     steps = []
     if controller or embedded:
@@ -78,6 +83,12 @@ def doctor(
     )
     missing = any(finding.required and not finding.found for finding in findings)
     raise typer.Exit(int(missing or not all(step.ok for step in steps)))
+
+
+def _refuse(ctx: typer.Context, why: str) -> None:
+    for name in ("host", "token", "tenant"):
+        if is_given(ctx, name):
+            raise InvalidInputError(f"--{name}: {why}")
 
 
 def _walk(address: str, host: str | None, token: str, tenant: str) -> list[Step]:

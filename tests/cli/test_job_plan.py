@@ -27,7 +27,8 @@ placement = "nearest"
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.delenv("INA_TENANT", raising=False)
+    for name in ("INA_TENANT", "INA_PRIORITY", "INA_DEADLINE", "INA_STEPS"):
+        monkeypatch.delenv(name, raising=False)
     (tmp_path / "train.toml").write_text(FILE)
     return str(tmp_path / "train.toml")
 
@@ -74,6 +75,11 @@ def test_whose_it_is(
     monkeypatch.setenv("INA_TENANT", "speech")
     assert asked(fake, address, file).tenant == "speech"
     assert asked(fake, address, "--workers", "2").tenant == "speech"
+    monkeypatch.setenv("INA_PRIORITY", "4")
+    monkeypatch.setenv("INA_STEPS", "70")
+    assert asked(fake, address, file).priority == 1
+    assert asked(fake, address, "--workers", "2").priority == 4
+    assert asked(fake, address, "--workers", "2", "--steps", "8").steps == 8
     Path(file).write_text(FILE + 'tenant = "vision"\n')
     assert asked(fake, address, file).tenant == "vision"
     assert asked(fake, address, file, "--tenant", "other").tenant == "other"

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ina.cli.common.given import is_given
 from ina.cli.common.output import emit
 from ina.cli.common.rpc_client import (
     ControllerOption,
@@ -45,6 +46,7 @@ def _controller() -> None:
 
 @app.command()
 def run(
+    ctx: typer.Context,
     config: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="TOML file; without it, defaults.")
     ] = None,
@@ -84,8 +86,10 @@ def run(
     SIGHUP makes it read its file again, for tenants, operators' token and certificates.
     """
     log_as_a_service()
-    if loss_rate and not embedded_switch:
-        raise InvalidInputError("--loss-rate: it is the embedded switch's: add --embedded-switch")
+    for name in ("loss_rate", "loss_seed"):
+        if is_given(ctx, name) and not embedded_switch:
+            option = f"--{name.replace('_', '-')}"
+            raise InvalidInputError(f"{option}: it is the embedded switch's: add --embedded-switch")
     place: dict[str, str] = {}
 
     def read() -> Config:

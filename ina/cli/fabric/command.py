@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ina.cli.common.given import is_given
 from ina.cli.common.output import check_output, emit
 from ina.cli.common.rpc_client import ControllerOption, JsonOption, ask, job_names, plain
 from ina.cli.fabric.make import tables
@@ -53,7 +54,7 @@ def plot(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="png, svg or pdf, by its name.")],
     job: Annotated[
         str,
-        typer.Option(help="Of a large fabric, whose trees are drawn.", autocompletion=job_names),
+        typer.Option(help="Whose trees are drawn; default: all.", autocompletion=job_names),
     ] = "",
     controller: ControllerOption = DEFAULT_LISTEN,
     json: JsonOption = False,
@@ -72,6 +73,8 @@ def plot(
     if len(shown.switches) > MOST_SWITCHES:
         draw_dense(shown, file, job)
     else:
+        for other in [it for it in shown.jobs if job and it.name != job]:
+            shown.jobs.remove(other)
         draw(shown, file)
     emit(
         {"file": file, "switches": len(shown.switches), "jobs": len(shown.jobs)},
@@ -82,6 +85,7 @@ def plot(
 
 @app.command()
 def make(
+    ctx: typer.Context,
     shape: Annotated[Shape, typer.Argument(help="Of the fabric.")],
     k: Annotated[int, typer.Option(min=2, help="Of a fat-tree: ports of a switch, even.")] = 4,
     spines: Annotated[int, typer.Option(min=1, help="Of a leaf-spine.")] = 2,
@@ -98,6 +102,10 @@ def make(
 
     Ports and addresses are given out in turn; where the switches are reached is for you to change.
     """
+    others = ("spines", "leaves", "hosts") if shape is Shape.fat_tree else ("k",)
+    for name in others:
+        if is_given(ctx, name):
+            raise InvalidInputError(f"--{name}: a {shape.value} has none")
     rates = Rates(host_gbit * 1e9, up_gbit * 1e9)
     if shape is Shape.fat_tree:
         fabric, said = fat_tree(k, rates), f"A fat-tree of {k}-port switches."

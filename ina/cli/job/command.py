@@ -189,11 +189,15 @@ def plan(
     ] = 0.0,
     slots: Annotated[int, typer.Option(metavar="N", min=0, help="That it asks for.")] = 0,
     tenant: Annotated[str, typer.Option(envvar="INA_TENANT", help="Whose it is.")] = "",
-    priority: Annotated[int, typer.Option(help="Higher is more important.")] = 0,
+    priority: Annotated[
+        int, typer.Option(envvar="INA_PRIORITY", help="Higher is more important.")
+    ] = 0,
     deadline: Annotated[
-        str, typer.Option(help="Seconds from now, or a time, as INA_DEADLINE.")
+        str, typer.Option(envvar="INA_DEADLINE", help="Seconds from now, or a time.")
     ] = "",
-    steps: Annotated[int, typer.Option(min=0, help="That it takes; 0: not known.")] = 0,
+    steps: Annotated[
+        int, typer.Option(envvar="INA_STEPS", min=0, help="That it takes; 0: not known.")
+    ] = 0,
     controller: ControllerOption = DEFAULT_LISTEN,
     json: JsonOption = False,
 ) -> None:
@@ -209,7 +213,8 @@ def plan(
     }
     called = {"bytes": "step_bytes", "round_trip_us": "round_trip_s"}
     given = {key: it for key, it in options.items() if is_given(ctx, called.get(key, key))}
-    request = plan_request(file, given, tenant)
+    usual = {key: options[key] for key in ("tenant", "priority", "deadline", "steps")}
+    request = plan_request(file, given, usual)
     reply = ask(controller, lambda operator: operator.PlanJob, request)
     emit(plain(reply), json, plan_view(reply))
 

@@ -63,17 +63,17 @@ _OF_A_STEP = ("compute_s", "overlap_s", "round_trip_us", "link_gbit")
 
 
 def plan_request(
-    path: Path | None, given: Mapping[str, Any], tenant: str = ""
+    path: Path | None, given: Mapping[str, Any], usual: Mapping[str, Any] | None = None
 ) -> pb2.PlanJobRequest:
     """The job in the file, with what the command line has ``given``, by key, before that.
 
-    ``tenant``: whose it is where neither says so. Raises :class:`InvalidInputError` with the
-    option, or with the file and the key.
+    ``usual``: where neither says anything, as the environment's tenant. Raises
+    :class:`InvalidInputError` with the option, or with the file and the key.
     """
-    said = {"tenant": tenant, **({} if path is None else _read(path))}
+    said = {} if path is None else _read(path)
     if "like" in given or "bytes" in given:  # then the file's word on its steps is not asked for
         said = {key: it for key, it in said.items() if key not in ("like", "bytes", *_OF_A_STEP)}
-    plan = msgspec.convert({**said, **given}, Plan)
+    plan = msgspec.convert({**(usual or {}), **said, **given}, Plan)
 
     def called(key: str) -> str:
         return OPTIONS[key] if key in given or path is None else f"{path}: {key}"
