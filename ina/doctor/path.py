@@ -20,9 +20,9 @@ from ina.host.udp import open_socket
 from ina.p4.catalogue import POOL
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
+from ina.rpc.absence import why_absent
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub
-from ina.rpc.tls_probe import tls_trouble
 
 PROBES = 10
 PAUSE_S = 0.2
@@ -189,7 +189,7 @@ def _refused(controller: str, error: Exception) -> Step:
 
 def _absent(controller: str, error: grpc.RpcError) -> Step:
     """Nobody answers there."""
-    found = f"{controller}: {tls_trouble(controller) or _details(error)}"
+    found = f"{controller}: {why_absent(controller, error.details())}"
     advice = (
         "is `ina controller run` running there? a firewall for TCP? does it listen on 127.0.0.1"
         " only? with TLS: INA_TLS_CA"

@@ -24,6 +24,7 @@ from ina.host.errors import ControllerUnavailableError
 from ina.host.stop import Stop
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc
+from ina.rpc.absence import in_words
 from ina.rpc.channel import let_go, open_channel, ping_options
 
 Reply = TypeVar("Reply")
@@ -236,4 +237,4 @@ class EventStream:
 
 
 def _details(error: grpc.RpcError) -> str:
-    return " ".join(str(error.details()).split())
+    return in_words(error.details())

@@ -31,6 +31,7 @@ from ina.protocol.dscp import checked_dscp
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VERSION
 from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
+from ina.rpc.absence import absence
 from ina.rpc.patience import Patience
 from ina.rpc.queued import QUEUED
 from ina.rpc.tls_probe import tls_trouble
@@ -112,9 +113,11 @@ def _insist(client: ControllerClient, request: JoinRequest, patience: Patience, 
                     raise ControllerTimeoutError(str(caught)) from None
                 _log.info("%s", caught)
                 continue
-            trouble = tls_trouble(client.address)
-            if trouble is not None and not client.has_others:  # no certificate mends itself
-                raise ControllerError(f"controller {client.address}: {trouble}") from None
+            trouble = absence(client.address)
+            if trouble is None:
+                trouble = tls_trouble(client.address)
+                if trouble is not None and not client.has_others:  # no certificate mends itself
+                    raise ControllerError(f"controller {client.address}: {trouble}") from None
             error = f"controller {client.address}: {trouble}" if trouble else str(caught)
             if time.monotonic() + pause_s >= min(deadline, silent_since + request.timeout_s):
                 message = f"{error}, tried for {request.timeout_s:g} s"

@@ -29,6 +29,17 @@ def own_addresses(controller: str, own_host: str | None = None) -> list[str]:
     return list(found)
 
 
+def why_not_own(host: str) -> str:
+    """That ``host`` is no IPv4 address of this host, and which are; empty: it is one."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.bind((host, 0))
+    except OSError:
+        has = ", ".join(map(str, dict.fromkeys(_of_interfaces())))
+        return f"this host has no IPv4 address {host}; it has {has or 'none but loopback'}"
+    return ""
+
+
 def towards(host: str) -> str:
     """Return this host's IPv4 address on the way to another; empty: there is no way."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import ipaddress
 import socket
 
 from ina.extension.host import RtoLimits, Transport, TransportOptions, WorkerConfig
 from ina.host.errors import TransportError
+from ina.host.own_addresses import why_not_own
 from ina.p4.builds import IP_UDP_HEADER_BYTES, socket_mtu_bytes
 
 # The kernel grants at most net.core.rmem_max; the packets in flight are limited to what it grants.
@@ -133,8 +135,11 @@ def open_socket(
         sock.connect((switch_host, switch_udp_port))
     except OSError as error:
         sock.close()
+        why = str(error)
+        if error.errno == errno.EADDRNOTAVAIL and own_host:
+            why = why_not_own(own_host) or why
         where = f"{switch_host}:{switch_udp_port}" + (f" from {own_host}" if own_host else "")
-        raise TransportError(f"no UDP socket towards the switch at {where}: {error}") from None
+        raise TransportError(f"no UDP socket towards the switch at {where}: {why}") from None
     return sock
 
 

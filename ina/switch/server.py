@@ -21,6 +21,7 @@ from ina.errors import InvalidInputError, UnavailableError
 from ina.extension import switch as native
 from ina.rpc.channel import is_loopback, ping_options
 from ina.rpc.tls import PLAIN_TEXT, TlsFiles, server_credentials
+from ina.switch.errors import AddressError
 from ina.switch.p4runtime import Device, P4RuntimeService
 from ina.switch.p4runtime.handlers import method_handlers
 from ina.switch.p4runtime.streams import MAX_STREAMS
@@ -51,7 +52,7 @@ _MAX_WAITING_RPCS = 1024  # more are refused at once, not queued
 
 
 class PortInUseError(UnavailableError):
-    """An address that the switch shall listen on is taken, or not this machine's."""
+    """An address that the switch shall listen on is taken."""
 
 
 class SoftSwitch:
@@ -116,8 +117,8 @@ class SoftSwitch:
     def start(self) -> None:
         """Open the ports and serve P4Runtime; once in the life of a SoftSwitch.
 
-        Raises :class:`PortInUseError`, :class:`InvalidPortError` (no such interface, a bad pcap
-        file); then nothing is left open.
+        Raises :class:`PortInUseError`, :class:`AddressError`, :class:`InvalidPortError` (no such
+        interface, a bad pcap file); then nothing is left open.
         """
         if self._loop is not None or self._stopping.is_set():
             raise UnavailableError("a SoftSwitch can be started once")
@@ -258,8 +259,10 @@ class SoftSwitch:
                     return native.PcapPort(number, str(read or ""), str(write or ""), *loss)
         except OSError as error:
             message = f"port {spec.number}, {where}: {error.strerror}"
-            if error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
+            if error.errno == errno.EADDRINUSE:
                 raise PortInUseError(message) from None
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise AddressError(f"{message}: this machine has no such address") from None
             raise InvalidPortError(message) from None
         except ValueError as error:
             raise InvalidPortError(f"port {spec.number}, {where}: {error}") from None
@@ -330,4 +333,7 @@ def _check_free(host: str, port: int) -> None:
             probe.bind(where)
             probe.listen(1)
     except OSError as error:
-        raise PortInUseError(f"P4Runtime address {host}:{port}: {error.strerror}") from None
+        message = f"P4Runtime address {host}:{port}: {error.strerror}"
+        if error.errno == errno.EADDRINUSE:
+            raise PortInUseError(message) from None
+        raise AddressError(message) from None

@@ -21,13 +21,14 @@ from torch.distributed import (
     Work,
 )
 
+from ina.host.own_addresses import why_not_own
 from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.torch import embedded, pieces
 from ina.torch.cuda import staging
 from ina.torch.deadlines import Deadlines
 from ina.torch.devices import device_type_of
 from ina.torch.env import Settings
-from ina.torch.errors import GroupClosedError, GroupSizeError
+from ina.torch.errors import GroupClosedError, GroupSizeError, SettingError
 from ina.torch.fallback import GlooSum
 from ina.torch.fresh_store import fresh
 from ina.torch.metrics import GROUPS
@@ -71,6 +72,8 @@ class ProcessGroupIna(ReduceScatter):
         :meth:`ina.host.Session.join` raises.
         """
         self._settings = settings = settings or Settings.from_environ()
+        if settings.host and (why := why_not_own(settings.host)):
+            raise SettingError(f"INA_HOST={settings.host}: {why}")
         if size > MAX_WORLD_SIZE:
             raise GroupSizeError(
                 f"group {group_id} has {size} workers: a job has at most {MAX_WORLD_SIZE}"

@@ -16,10 +16,10 @@ from google.protobuf.message import Message
 from ina.controller.config import DEFAULT_LISTEN
 from ina.errors import InaError, InvalidInputError, UnavailableError
 from ina.rpc import controller_pb2 as pb2
+from ina.rpc.absence import why_absent
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
 from ina.rpc.patience import Patience
-from ina.rpc.tls_probe import tls_trouble
 
 _log = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ def explain(error: grpc.RpcError, address: str) -> InaError:
     """What :func:`call` raises for this error."""
     if error.code() not in _ABSENT:
         return RequestRefusedError(f"controller {address}: {error.details()}")
-    return UnavailableError(f"controller {address}: {tls_trouble(address) or error.details()}")
+    return UnavailableError(f"controller {address}: {why_absent(address, error.details())}")
 
 
 def plain(message: Message) -> dict[str, Any]:

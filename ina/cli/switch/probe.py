@@ -8,8 +8,8 @@ import grpc
 from finsy.proto import U128, p4r, p4r_grpc, rpc_code
 
 from ina.errors import InaError, UnavailableError
+from ina.rpc.absence import why_absent
 from ina.rpc.channel import let_go, open_channel
-from ina.rpc.tls_probe import tls_trouble
 
 TIMEOUT_S = 10.0
 
@@ -65,5 +65,6 @@ def _has_program(stub: p4r_grpc.P4RuntimeStub, device_id: int) -> bool:
 
 def _explain(error: grpc.RpcError, address: str) -> InaError:
     if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
-        return UnavailableError(tls_trouble(address) or f"no switch answers at {address}")
+        why = why_absent(address, error.details())
+        return UnavailableError(f"no switch answers at {address}: {why}")
     return SwitchRefusedError(f"{address}: {error.details()}")
