@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 
 import pytest
-import torch.distributed as dist
+from torch._C._distributed_c10d import HashStore
 
 from ina.torch.env import Settings
 from ina.torch.errors import SettingError
@@ -16,5 +16,5 @@ def test_a_host_that_is_not_this_one_is_named(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("INA_HOST", "203.0.113.1")
     with pytest.raises(SettingError, match=r"^INA_HOST=203\.0\.113\.1: this host has no IPv4"):
         ProcessGroupIna(
-            dist.HashStore()  # type: ignore[attr-defined], 0, 1, datetime.timedelta(seconds=5), settings=Settings.from_environ()
+            HashStore(), 0, 1, datetime.timedelta(seconds=5), settings=Settings.from_environ()
         )
