@@ -57,6 +57,10 @@ class _Context:
         self._deadline_s = deadline_s
         self._begin = begin
 
+    def peer(self) -> str:
+        """Who calls, in gRPC's form: none of its transports."""
+        return "sim:"
+
     def time_remaining(self) -> float | None:
         """Until the caller's deadline."""
         if self._deadline_s is None:

@@ -177,6 +177,19 @@ def test_all_show_the_token_of_the_first(first: str, other: str, said: str) -> N
     assert first.encode() not in job.token_hash or not first
 
 
+def test_who_lacks_the_token_hears_nothing_else_of_a_job_that_runs() -> None:
+    registry = make_registry()
+    job = registry.create("j", 1, 0, 0.0, token="secret")
+    registry.join("j", 0, endpoint(1), token="secret")
+    registry.installed(job)
+    assert job.state is JobState.RUNNING
+    for other, world_size in (("guess", 1), ("", 2)):
+        with pytest.raises(JobTokenError, match=r"^job 'j' was created with another join token$"):
+            registry.create("j", world_size, 0, 0.0, token=other)
+    with pytest.raises(JobConflictError, match="the name 'j' is in use: it is running"):
+        registry.create("j", 1, 0, 0.0, token="secret")
+
+
 def test_a_job_from_before_comes_back_with_its_number_and_slots() -> None:
     before = make_registry()
     jobs = [run_job(before, name, 1) for name in "ab"]

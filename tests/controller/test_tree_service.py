@@ -49,6 +49,9 @@ class Refused(Exception):  # noqa: N818 (what gRPC does to a call)
 class Call:
     """The part of gRPC's context that services use."""
 
+    def peer(self) -> str:
+        return "ipv4:10.0.0.1:4433"
+
     def time_remaining(self) -> float:
         return 20.0
 

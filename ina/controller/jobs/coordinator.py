@@ -21,6 +21,7 @@ from ina.controller.errors import (
     JobConflictError,
     JobPipesError,
     JobRequestError,
+    JobTokenError,
     JoinTimeoutError,
     NoRoomError,
     StandbyError,
@@ -118,7 +119,7 @@ class Coordinator:
                     contributions=contributions,
                     mode=mode,
                 )
-            except JobConflictError:
+            except (JobConflictError, JobTokenError):
                 former = self.registry.get(name)
                 left_s = deadline_s - self._clock()
                 if self._removals.free_name(former, self.events):

@@ -12,8 +12,10 @@ def check_same(
     job: Job, world_size: int, tenant: str, token: str, verify: Verify | None, mode: str
 ) -> None:
     """Raises :class:`JobConflictError`, :class:`JobTokenError`: another rank's CreateJob is not of
-    this job, or comes too late.
+    this job, or comes too late. Who does not have the token hears nothing else of the job.
     """
+    if job.token_hash:
+        check_token(job, token)
     if job.state is not JobState.JOINING:
         raise JobConflictError(f"the name {job.name!r} is in use: {who(job)}")
     check_token(job, token)

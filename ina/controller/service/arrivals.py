@@ -9,6 +9,7 @@ from collections.abc import Callable
 from ina.controller.errors import (
     FormerJobError,
     JobConflictError,
+    JobTokenError,
     NoRoomError,
     QueuedError,
     QuotaError,
@@ -60,7 +61,7 @@ class Arrivals:
             left_s = deadline_s - self._clock()
             try:
                 return await self._create(asked, request, verify, max(0.0, left_s))
-            except JobConflictError as error:
+            except (JobConflictError, JobTokenError) as error:
                 # Restarted workers come before anybody knows that their former selves are dead.
                 former = self._ending(asked.name)
                 if former is None:

@@ -29,6 +29,7 @@ from ina.controller.service.endpoints import (
     address_of,
     endpoint_of,
 )
+from ina.controller.service.guesses import Guesses
 from ina.controller.service.printable import printable
 from ina.controller.service.show import program_of
 from ina.controller.service.tickets import Tickets
@@ -42,6 +43,7 @@ from ina.protocol.spec import RESULTS_UDP_PORT, VERSION
 from ina.protocol.verify import checked_verify
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
+from ina.rpc.limits import address_of as address_of_peer
 
 MAX_JOIN_TIMEOUT_S = 3600.0
 FORMER_JOB_WAIT_S = 10.0
@@ -67,8 +69,9 @@ class WorkerService(rpc.ControllerServicer):
         memory: Memory,
         *,
         clock: Callable[[], float] = time.monotonic,
+        guesses: Guesses | None = None,
     ) -> None:
-        """``data``: by the switch's name."""
+        """``data``: by the switch's name. ``guesses``: of tokens, so far."""
         self._coordinator = coordinator
         self._detector = detector
         self._data = data
@@ -77,6 +80,7 @@ class WorkerService(rpc.ControllerServicer):
         self._windows = windows
         switches = {name: path.switch for name, path in data.items()}
         self._tickets = Tickets(switches, windows.congestion)
+        self._guesses = guesses or Guesses()
 
     async def CreateJob(  # noqa: N802 (gRPC's name)
         self, request: pb2.CreateJobRequest, context: Context
@@ -87,6 +91,7 @@ class WorkerService(rpc.ControllerServicer):
         wait_s = full_wait_s
         if remaining_s is not None:  # leave time for the answer
             wait_s = min(wait_s, 0.8 * remaining_s)
+        await self._look_at_token(context, request)
         first, job = await answer(context, self._create(request, wait_s, wait_s < full_wait_s))
         data = self._data[first]
         group = data.results_group(job)
@@ -112,6 +117,7 @@ class WorkerService(rpc.ControllerServicer):
         self, request: pb2.JoinRequest, context: Context
     ) -> pb2.JoinReply:
         """Adds a worker and waits for the others."""
+        await self._look_at_token(context, request)
         job = await answer(context, self._join(request))
         return pb2.JoinReply(
             job=job.number,
@@ -189,6 +195,20 @@ class WorkerService(rpc.ControllerServicer):
         """Removes a worker."""
         await answer(context, self._leave(request))
         return pb2.LeaveReply()
+
+    async def _look_at_token(
+        self, context: Context, request: pb2.CreateJobRequest | pb2.JoinRequest
+    ) -> None:
+        """Counts it where it is wrong, which is said by who needs it; after a pause, where wrong
+        ones have come from this address."""
+        try:
+            job = self._coordinator.registry.get(request.name)
+        except UnknownJobError:
+            return
+        address = address_of_peer(context.peer())
+        await self._guesses.wait(address, job.tenant)
+        if not tokens.token_matches(request.token, job.token_hash):
+            self._guesses.missed(address, job.tenant)
 
     async def _create(
         self, request: pb2.CreateJobRequest, wait_s: float, may_ask: bool
