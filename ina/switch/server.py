@@ -21,7 +21,6 @@ from ina.errors import InvalidInputError, UnavailableError
 from ina.extension import switch as native
 from ina.rpc.channel import is_loopback, ping_options
 from ina.rpc.tls import PLAIN_TEXT, TlsFiles, server_credentials
-from ina.switch.errors import AddressError
 from ina.switch.p4runtime import Device, P4RuntimeService
 from ina.switch.p4runtime.handlers import method_handlers
 from ina.switch.p4runtime.streams import MAX_STREAMS
@@ -53,6 +52,10 @@ _MAX_WAITING_RPCS = 1024  # more are refused at once, not queued
 
 class PortInUseError(UnavailableError):
     """An address that the switch shall listen on is taken."""
+
+
+class AddressError(InvalidInputError):
+    """An address that the switch shall listen on is not this machine's."""
 
 
 class SoftSwitch:

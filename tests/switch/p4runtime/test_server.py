@@ -16,7 +16,7 @@ from ina.errors import InvalidInputError, UnavailableError
 from ina.switch.errors import AddressError, InvalidProgramError
 from ina.switch.p4runtime.status import StatusError
 from ina.switch.ports import AfPacketPort, InvalidPortError, PcapPort, Port, UdpPort, parse_port
-from ina.switch.server import PortInUseError, SoftSwitch
+from ina.switch.server import AddressError, PortInUseError, SoftSwitch
 from tests.switch.p4runtime.client import Client, entry, exact, features_config, lpm, update
 from tests.switch.ports.conftest import wait_until
 from tests.switch.ports.test_pcap import frames_of, pcap_bytes
