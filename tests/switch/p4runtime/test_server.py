@@ -13,7 +13,7 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
 from ina.errors import InvalidInputError, UnavailableError
-from ina.switch.errors import AddressError, InvalidProgramError
+from ina.switch.errors import InvalidProgramError
 from ina.switch.p4runtime.status import StatusError
 from ina.switch.ports import AfPacketPort, InvalidPortError, PcapPort, Port, UdpPort, parse_port
 from ina.switch.server import AddressError, PortInUseError, SoftSwitch
