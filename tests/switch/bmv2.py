@@ -89,6 +89,16 @@ def copy(target: str, source: str) -> Json:
     return primitive("assign_header", header(target), header(source))
 
 
+def register_read(target: str, register: str, index: Any) -> Json:
+    array = {"type": "register_array", "value": register}
+    return primitive("register_read", ref(target), array, value(index))
+
+
+def register_write(register: str, index: Any, what: Any) -> Json:
+    array = {"type": "register_array", "value": register}
+    return primitive("register_write", array, value(index), value(what))
+
+
 def send(port: int) -> Json:
     return assign("standard_metadata.egress_spec", port)
 
@@ -145,6 +155,8 @@ class Builder:
     """By name: bits of the parameters, primitives."""
     tables: Mapping[str, tuple[Sequence[str], Sequence[str]]] = field(default_factory=dict)
     """By name: fields of the (exact) key, actions. The default is NoAction, which is added."""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """By table: another default action, which its list of actions does not have."""
     registers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """By name: elements, bits of each."""
     checksums: Sequence[Json] = ()
@@ -240,14 +252,15 @@ class Builder:
 
     def _table(self, name: str, hit: str | None, miss: str | None) -> Json:
         keys, actions = self.tables[name]
-        no_action = len(self.actions)
+        names, last = list(self.actions), len(self.actions)
+        default = names.index(self.defaults[name]) if name in self.defaults else last
         return {
             "name": name,
             "key": [{"match_type": "exact", "target": key.rsplit(".", 1)} for key in keys],
             "match_type": "exact",
             "type": "simple",
             "max_size": 64,
-            "action_ids": [*(list(self.actions).index(each) for each in actions), no_action],
+            "action_ids": [*map(names.index, actions), *([] if name in self.defaults else [last])],
             "next_tables": {"__HIT__": hit, "__MISS__": miss},
-            "default_entry": {"action_id": no_action, "action_data": []},
+            "default_entry": {"action_id": default, "action_data": []},
         }
