@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ina import document
 from ina.errors import InvalidInputError
 
 SWITCH_END = re.compile(r"(\w+)-p(\d+)")
@@ -59,12 +60,12 @@ class TopologyJson:
 def read_topology_json(path: Path) -> TopologyJson:
     """Raises :class:`TopologyError` with the file and the key."""
     try:
-        document = msgspec.json.decode(path.read_bytes())
+        found = msgspec.json.decode(path.read_bytes())
     except OSError as error:
         raise TopologyError(f"{path}: {error.strerror}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TopologyError(f"{path}: not JSON: {error}") from None
-    file = convert(path, "", document, _File)
+    file = convert(path, "", found, _File)
     for index, link in enumerate(file.links):
         if not 2 <= len(link) <= 4:
             raise TopologyError(
@@ -83,13 +84,6 @@ def read_topology_json(path: Path) -> TopologyJson:
 def convert(path: Path, key: str, table: Mapping[str, Any], form: type[_Table]) -> _Table:
     """``table`` as ``form``. Raises :class:`TopologyError` that names the key under ``key``."""
     try:
-        return msgspec.convert(table, form)
-    except msgspec.ValidationError as error:
-        reason, _, place = str(error).partition(" - at ")
-        place = place.strip("`").removeprefix("$").lstrip(".")
-        match = re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", reason)
-        if match is not None:
-            place = f"{place}.{match[2]}".lstrip(".")
-            reason = "unknown key" if match[1] == "contains unknown" else "missing"
-        where = ".".join(part for part in (key, place) if part)
-        raise TopologyError(f"{path}: {where}: {reason[:1].lower()}{reason[1:]}") from None
+        return document.convert(table, form, key)
+    except document.DocumentError as error:
+        raise TopologyError(f"{path}: {error}") from None

@@ -23,7 +23,8 @@ BELOW = {
     "netns": {"errors"},
     "files": {"errors"},
     "native_sources": set(),
-    "topology_json": {"errors"},
+    "document": {"errors"},
+    "topology_json": {"document", "errors"},
     "extension": {"errors", "native_sources"},
     "log": {"errors"},
     "protocol": {"errors"},
@@ -36,7 +37,7 @@ BELOW = {
     "host": {"congestion", "errors", "extension", "log", "protocol", "rpc", "p4", "metrics"},
     "controller": {
         *("congestion", "errors", "log", "protocol", "rpc", "p4", "metrics", "switch"),
-        "topology_json",
+        *("document", "topology_json"),
     },
     "doctor": {
         "errors",
@@ -86,7 +87,7 @@ BELOW = {
     },
     "sim": {
         *("congestion", "errors", "extension", "pcap", "protocol", "rpc", "p4", "switch", "host"),
-        *("controller", "testing"),
+        *("controller", "document", "testing"),
     },
     "bench": {
         *("errors", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
@@ -95,7 +96,7 @@ BELOW = {
     "cli": {
         *("errors", "log", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
         *("bench", "doctor", "emulate", "files", "pcap", "sim", "testing", "torch", "units"),
-        "congestion",
+        *("congestion", "document"),
     },
     "__main__": {"cli"},
 }
@@ -157,7 +158,7 @@ ROOMS["cli"] = {
     "": set(),
     "common": set(),
     "log_options": set(),
-    "lazy": {"log_options"},
+    "lazy": {"common", "log_options"},
     **{
         noun: {"common"}
         for noun in ("demo", "emulate", "fabric", "files", "p4", "pcap", "sim", "tenant", "test")

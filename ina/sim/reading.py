@@ -12,6 +12,7 @@ import msgspec
 from ina.congestion import Congestion, CongestionError
 from ina.controller.config.windows import MAX_WEIGHT
 from ina.controller.faults import POINTS
+from ina.document import convert
 from ina.errors import InvalidInputError
 from ina.p4 import names
 from ina.p4.builds import require_build
@@ -53,12 +54,8 @@ def load(path: Path) -> Scenario:
 def make(document: dict[str, Any], source: str = "scenario") -> Scenario:
     """Checks a document; ``source`` is named in errors. Raises :class:`ScenarioError`."""
     try:
-        scenario = msgspec.convert(document, Scenario)
+        scenario = convert(document, Scenario)
         check(scenario)
-    except msgspec.ValidationError as error:
-        said, _, where = str(error).partition(" - at `$.")
-        key = where.rstrip("`")
-        raise ScenarioError(f"{source}: {key + ': ' if key else ''}{said}") from None
     except InvalidInputError as error:
         raise _refusal(source, error) from None
     return scenario

@@ -141,7 +141,10 @@ def test_check_says_ok_or_where(tmp_path: Path) -> None:
     assert json.loads(ina("controller", "check", str(good), "--json").stdout)["config"]
     bad = config_file(tmp_path, "[jobs]\nslot = 4\n")
     refused = ina("controller", "check", str(bad))
-    assert (refused.returncode, refused.stderr) == (2, f"error: {bad}: jobs.slot: unknown key\n")
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        f"error: {bad}: jobs.slot: unknown key; did you mean 'slots'?\n",
+    )
 
 
 def test_a_listen_port_in_use() -> None:

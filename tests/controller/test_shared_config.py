@@ -47,7 +47,7 @@ TWO = [
         ({"aggregator": True}, [], "switch.aggregator: only with mode 'shared'"),
         (SWITCH | {"shared_slots": 8191}, [], "switch.shared_slots: 8191: leave 2 of 8192"),
         (SWITCH | {"shared_slots": 8192}, [], r"switch.shared_slots: expected `int` <= 8191"),
-        (SWITCH | {"mode": "atp"}, [], "switch.mode: invalid enum value"),
+        (SWITCH | {"mode": "atp"}, [], "switch.mode: 'atp' is none of pool, shared"),
         (
             {"mode": "shared", "target": "tofino", "southbound": "bfrt"},
             [],

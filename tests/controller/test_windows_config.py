@@ -72,7 +72,7 @@ def test_nothing_is_capped_unless_it_is_asked_for() -> None:
         ({"job": [{"name": "a", "congestion": {"packets": 3}}]}, "job[0].congestion: "),
         ({"job": [{"name": "a"}, {"name": "a"}]}, "job[1].name: 'a' is job[0]'s, too"),
         ({"job": [{"name": ""}]}, "job[0].name: empty"),
-        ({"job": [{"weight": 2}]}, "missing required field `name`"),
+        ({"job": [{"weight": 2}]}, "job[0].name: missing"),
         ({"windows": {"caps": "fair"}}, "windows.caps: "),
         ({"windows": {"slack": 0.5}}, "windows.slack: "),
         ({"windows": {"slak": 2}}, "windows.slak: unknown key"),

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from ina.cli.job.memory import bytes_of, deadline_unix_s
+from ina.document import DocumentError, convert
 from ina.errors import InvalidInputError
 from ina.rpc import controller_pb2 as pb2
 
@@ -86,12 +87,12 @@ def _read(path: Path) -> dict[str, Any]:
     """What the file says, without defaults."""
     try:
         found: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
-        msgspec.convert(found, Plan)
+        convert(found, Plan)
     except OSError as error:
         raise InvalidInputError(f"{path}: {error.strerror}") from None
-    except msgspec.ValidationError as error:
+    except DocumentError as error:
         raise InvalidInputError(f"{path}: {error}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"{path}: not TOML: {error}") from None
     return found
 

@@ -18,10 +18,10 @@ from ina.controller.config.tables import (
     TOFINOS,
     Config,
     SwitchConfig,
-    TenantConfig,
 )
 from ina.controller.config.topology_file import with_topology
 from ina.controller.errors import ConfigError
+from ina.document import DocumentError, convert
 from ina.errors import InvalidInputError
 from ina.p4.builds import largest_build, socket_mtu_bytes
 from ina.p4.catalogue import POOL, values_of
@@ -68,13 +68,13 @@ def make_config(document: dict[str, Any], source: str, folder: Path | None = Non
             raise ConfigError(f"{source}: {_FORMER_HOSTS}: it is the former name of host: use one")
         document = {_NAMES_NOW.get(key, key): value for key, value in document.items()}
     try:
-        config = msgspec.convert(_with_defaults(document), Config)
-    except msgspec.ValidationError as error:
-        said = _name_tenant(str(error), document)
+        config = convert(_with_defaults(document), Config)
+    except DocumentError as error:
+        said = str(error)
         if not isinstance(document.get("switch"), list):
-            said = said.replace("$.switch[...]", "$.switch").replace("$.switch[0]", "$.switch")
-        said = said.replace("$.host", "$.hosts") if former else said
-        raise ConfigError(f"{source}: {_explain(said)}") from None
+            said = said.replace("switch[0]", "switch", 1)
+        said = re.sub(r"^host\b", _FORMER_HOSTS, said) if former else said
+        raise ConfigError(f"{source}: {said}") from None
     for key, problem in problems(config):
         if former:
             key, problem = (text.replace("host[", "hosts[") for text in (key, problem))
@@ -144,24 +144,3 @@ def path_mtu(host: str, port: int) -> int:
             return socket_mtu_bytes(probe)
         except OSError as error:
             raise ConfigError(f"switch.data_host: {host}: {error.strerror}") from None
-
-
-def _name_tenant(error: str, document: dict[str, Any]) -> str:
-    """msgspec says ``$.tenants[...]`` of any tenant; this says which it is."""
-    if "$.tenants[...]" in error:
-        for name, table in document["tenants"].items():
-            try:
-                msgspec.convert(table, TenantConfig)
-            except msgspec.ValidationError:
-                return error.replace("$.tenants[...]", f"$.tenants.{name}")
-    return error
-
-
-def _explain(error: str) -> str:
-    """msgspec's ``Expected `int` - at `$.switch.values``` with the key first."""
-    reason, _, place = error.partition(" - at ")
-    key = place.strip("`").removeprefix("$").lstrip(".")
-    unknown = re.fullmatch(r"Object contains unknown field `(.*)`", reason)
-    if unknown is not None:
-        return f"{key + '.' if key else ''}{unknown[1]}: unknown key"
-    return f"{key}: {reason[:1].lower()}{reason[1:]}" if key else reason
