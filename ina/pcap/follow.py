@@ -12,7 +12,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ina.pcap.frame import CapturedFrame
 from ina.pcap.packets import Packet
+from ina.pcap.places import Sighting, sightings
 from ina.pcap.rounds import Round, workers_in
 from ina.pcap.switches import Address, Switches, destination, path_indices, source
 from ina.protocol.codec import Header
@@ -35,6 +37,7 @@ class Event:
     missing: list[int]
     path: list[int]  # indices from the root down to the worker whose packet it is or caused it
     note: str = ""  # what is odd about it, or cannot be seen in this capture
+    elsewhere: list[CapturedFrame] = field(default_factory=list)  # the same packet, in other places
 
 
 @dataclass
@@ -165,11 +168,12 @@ def follow(
                 parents=switches.parents(address),
             )
             followers[address] = _Follower(life, bits[address], switches)
-    for packet, header in kept:
+    for seen in sightings(kept):
+        packet, header = seen.packet, seen.header
         tag, is_old = epochs.place(header, packet.time_ns)
         for follower in {source(packet): None, destination(packet): None}:
             if follower in followers:
-                followers[follower].feed(packet, header, tag, is_old)
+                followers[follower].feed(seen, tag, is_old)
     return [it.life for it in followers.values()]
 
 
@@ -194,9 +198,13 @@ class _Follower:
         self._rounds: dict[Tag, Round] = {}
         self._senders: dict[tuple[int, int], tuple[object, int]] = {}  # by epoch and worker
         self._copies: set[tuple[Tag, int, int, int]] = set()
+        self._elsewhere: list[CapturedFrame] = []
+        """Of the packet that it is fed."""
         self._child = "child" if life.in_tree else "worker"
 
-    def feed(self, packet: Packet, header: Header, tag: Tag, is_old: bool) -> None:
+    def feed(self, seen: Sighting, tag: Tag, is_old: bool) -> None:
+        packet, header = seen.packet, seen.header
+        self._elsewhere = seen.elsewhere
         is_own = source(packet) == self.life.switch
         if header.kind is Kind.RESULT and is_own:
             self._result(packet, header, tag)
@@ -331,7 +339,8 @@ class _Follower:
         have = workers_in(round_.bitmap) if round_ else []
         missing = round_.missing if round_ else []
         who, path = self._who(packet, header), self._path(packet, header)
-        self.life.events.append(Event(packet, header, who, what, have, missing, path, note))
+        event = Event(packet, header, who, what, have, missing, path, note, self._elsewhere)
+        self.life.events.append(event)
 
     def _path(self, packet: Packet, header: Header) -> list[int]:
         """Zeros behind those that it must have are not told from its end."""

@@ -24,6 +24,7 @@ NO_WAITS = {
     "ina/controller/routing/lp.py::DEFAULT_LIMIT_S": "the same",
     "ina/cli/pcap/view.py::_NS_PER_S": "a unit",
     "ina/pcap/pcapng.py::_NS_PER_S": "a unit",
+    "ina/pcap/places.py::_ONE_WAY_NS": "between two sights of a packet in captures",
     "ina/pcap/reader.py::_NS_PER_S": "a unit",
     "ina/emulate/capture.py::_PCAP_MAGIC_NS": "a file format's number",
     "ina/testing/case_file.py::_MAGIC_NS": "a file format's number",

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from scapy.layers.l2 import Ether
+from scapy.utils import wrpcap
 
 from ina.cli.main import run
 from ina.pcap import Address, Capture, SlotLife, follow, packets_of
@@ -157,3 +160,49 @@ def test_a_wrong_address_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
     command = ["pcap", "follow", "a", "--job", "1", "--slot", "1", "--switch", "leaf1"]
     assert run(command) == 2
     assert "--switch leaf1: not IPV4:UDP_PORT" in capsys.readouterr().err
+
+
+def two_ends(racks: Racks, folder: Path) -> list[Path]:
+    """A capture at each end of each link, as `ina emulate --pcap` makes them."""
+    ends: dict[str, list[Ether]] = {}
+    for source, to, frame in racks.frames:
+        for name, late_s in ((f"{source}-{to}", 0.0), (f"{to}-{source}", 0.000_02)):
+            seen: Any = frame.copy()
+            seen.time = float(frame.time) + late_s
+            ends.setdefault(name, []).append(seen)
+    for name, frames in ends.items():
+        wrpcap(str(folder / f"{name}.pcap"), frames, nano=True)
+    return sorted(folder.glob("*.pcap"))
+
+
+def test_both_ends_of_a_link_tell_of_one_packet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    racks = with_a_loss()
+    alone = lives_of(racks.write(tmp_path / "all"))
+    files = two_ends(racks, tmp_path)
+    packets = [packet for file in files for it in Capture(file) for packet in packets_of(it)]
+    both = {it.switch.ipv4: it for it in follow(packets, JOB, 1)}
+    assert list(both) == list(alone)
+    for address, life in both.items():
+        assert told(life) == told(alone[address])
+        assert [event.note for event in life.events] == [it.note for it in alone[address].events]
+        assert all(len(event.elsewhere) == 1 for event in life.events)
+        assert [it.results for it in life.rounds] == [it.results for it in alone[address].rounds]
+
+    assert run(["pcap", "follow", *map(str, files), "--job", str(JOB), "--slot", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert f"{LEAVES[0]}-{SPINE} 1 +1" in lines[3]
+    assert all(len(line.encode()) <= 240 for line in lines)
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_a_packet_that_one_place_has_twice_is_two(tmp_path: Path) -> None:
+    racks = Racks()
+    racks.contribute(0, 1)
+    racks.frames += [(source, to, frame.copy()) for source, to, frame in racks.frames]
+    files = two_ends(racks, tmp_path)
+    packets = [packet for file in files for it in Capture(file) for packet in packets_of(it)]
+    (leaf,) = [it for it in follow(packets, JOB, 1) if it.switch.ipv4 == LEAVES[0]]
+    assert [len(event.elsewhere) for event in leaf.events] == [1, 1]
+    assert "the same packet" in leaf.events[1].note

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Any, NoReturn
 
 import msgspec
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
@@ -19,6 +20,7 @@ from ina.errors import InvalidInputError
 
 # A pipe has no width; rich would fold lines at 80 columns and break what `grep` and `awk` read.
 _PIPE_WIDTH = 240
+_RULE = "─"
 
 
 def _raise(self: Console) -> None:
@@ -51,7 +53,21 @@ def emit(obj: Any, json: bool, human: RenderableType | None = None) -> None:
         return
     view = human if human is not None else _render(obj)
     # A line of text stays one, however long its names are: a pipe's reader takes it as it is.
-    console().print(view, soft_wrap=isinstance(view, str))
+    if sys.stdout.isatty():
+        console().print(view, soft_wrap=isinstance(view, str))
+        return
+    text = io.StringIO()
+    screen = Console(file=text, width=_PIPE_WIDTH, highlight=False, markup=False)
+    for part in view.renderables if isinstance(view, Group) else [view]:
+        screen.print(part, soft_wrap=isinstance(part, str | Text))
+    sys.stdout.write("\n".join(map(_for_pipe, text.getvalue().split("\n"))))
+    sys.stdout.flush()
+
+
+def _for_pipe(line: str) -> str:
+    """No blanks at its end, and a rule of one byte a column, which is as wide as the table."""
+    line = line.rstrip()
+    return "-" * len(line) if line and not line.strip(_RULE) else line
 
 
 def table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from ina.protocol.layout import LAYOUT
 from ina.protocol.spec import PATH_BITS, PATH_BITS_PER_LEVEL, Flag, Kind, ValueType
 
 _NS_PER_S = 1e9
+_FILE_ENDING = re.compile(r"\.pcap(ng)?(?=:|$)")
 _LINE = "{:>6} {:>12} {:>21} {:>21} {:<12} {:>6} {:>5} {:>6} {:>10} {:>5} {:>6} {:>6}  {}"
 _HEADINGS = _LINE.format(
     *("no", "time_s", "from", "to", "kind", "worker", "job", "epoch", "seq", "slot", "values"),
@@ -149,6 +151,7 @@ def _event_document(event: Event) -> dict[str, Any]:
         "missing": event.missing,
         "path_indices": event.path,
         "note": event.note,
+        "elsewhere": [{"source": it.source, "frame": it.number} for it in event.elsewhere],
     }
     return packet_document(event.packet, values=False) | told
 
@@ -189,10 +192,13 @@ def _life_parts(life: SlotLife, several: bool) -> list[RenderableType]:
     if not life.workers_known:
         who += " at least (no result names them all; --workers N says how many there are)"
     first_ns = life.events[0].packet.time_ns
-    several_files = len({event.packet.frame.source for event in life.events}) > 1
+    several_files = (
+        len({it.source for event in life.events for it in [event.packet.frame, *event.elsewhere]})
+        > 1
+    )
     events = [
         [
-            _place(event.packet, several_files),
+            _places(event, several_files),
             f"{(event.packet.time_ns - first_ns) / _NS_PER_S:.6f}",
             event.header.epoch,
             event.header.seq,
@@ -213,9 +219,13 @@ def _life_parts(life: SlotLife, several: bool) -> list[RenderableType]:
     return [f"{whose}; {who}", table(columns, events), rounds]
 
 
-def _place(packet: Packet, several_files: bool) -> int | str:
-    frame = packet.frame
-    return f"{frame.source} {frame.number}" if several_files else frame.number
+def _places(event: Event, several_files: bool) -> int | str:
+    """Where it was captured first; and in how many other places, as ``+1``."""
+    frame = event.packet.frame
+    if not several_files:
+        return frame.number
+    more = f" +{len(event.elsewhere)}" if event.elsewhere else ""
+    return f"{_FILE_ENDING.sub('', frame.source)} {frame.number}{more}"
 
 
 def _actor(event: Event) -> str:
