@@ -46,6 +46,7 @@ class FailureLatch:
         self._error: InaError | None = None
         self._on_failure = on_failure
         self._handed_over = False
+        self._is_told = False
         self._hints: dict[str, str] = {}
         self._asks: Asks | None = None
         self._told = threading.Condition(self._lock)  # there is an error
@@ -74,7 +75,8 @@ class FailureLatch:
                 return
             self._error = error
             self._told.notify_all()
-        _log.error("%s", error)
+        # Who waits for an operation, or begins the next one, gets it as an exception.
+        _log.info("%s", error)
         self._transport.fail()
 
     def close(self, untold: InaError | None = None) -> None:
@@ -84,6 +86,8 @@ class FailureLatch:
         """
         if untold is not None and self._error is None:
             _log.error("%s\n%s", untold, untold.detail)
+        if self._error is not None and not self._is_told:
+            _log.error("%s", self._error)
         if self._halt_watch is not None:
             self._halt_watch.close()
 
@@ -98,7 +102,7 @@ class FailureLatch:
             if self._error is None and self._transport.freeze():
                 self._handed_over = True
                 return
-        error = self.error()
+        error = self.told()
         assert error is not None, "a transport that is open and has not failed can be frozen"
         raise error
 
@@ -109,6 +113,11 @@ class FailureLatch:
                 self._hints.pop(topic, None)
             else:
                 self._hints[topic] = text
+
+    def told(self) -> InaError | None:
+        """As :meth:`error`, to somebody who raises it: it needs no line in the log."""
+        self._is_told = True
+        return self.error()
 
     def error(self) -> InaError | None:
         """Return why the session failed, a copy for each caller; None: it has not.

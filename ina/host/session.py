@@ -475,7 +475,7 @@ class Session:
             self._inflight.forget(operation_id)
 
     def _failure_error(self, operation_id: int) -> InaError:
-        error = self._errors.get(operation_id) or self._latch.error()
+        error = self._errors.get(operation_id) or self._latch.told()
         assert error is not None, "an operation failed without a reason"
         return error
 

@@ -1,0 +1,34 @@
+"""Why a session failed is said once: raised to whoever waits, or logged if nobody has."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from ina.host.errors import WorkerLostError
+from ina.host.failure_latch import FailureLatch
+
+LOST = WorkerLostError("rank 1 has left")
+
+
+def latch() -> FailureLatch:
+    transport: Any = MagicMock()
+    ticket: Any = MagicMock()
+    return FailureLatch(ticket, transport, None, halts=False)
+
+
+@pytest.mark.parametrize(("is_raised", "lines"), [(True, []), (False, ["rank 1 has left"])])
+def test_a_failure_is_logged_only_if_nobody_was_told(
+    is_raised: bool, lines: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    failed = latch()
+    with caplog.at_level(logging.WARNING, "ina.host"):
+        failed.fail(LOST)
+        assert str(failed.error()) == "rank 1 has left"  # a look tells nobody
+        if is_raised:
+            assert str(failed.told()) == "rank 1 has left"
+        failed.close()
+    assert caplog.messages == lines
