@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Group
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ina.cli.common.given import is_given
-from ina.cli.common.output import console, emit, table
+from ina.cli.common.output import emit, table
+from ina.cli.common.progress import progress
 from ina.cli.common.rpc_client import addresses, ask, ask_about_itself, job_names
 from ina.cli.job.view import known_of
 from ina.doctor.machine import Finding, examine
@@ -93,11 +93,10 @@ def _refuse(ctx: typer.Context, why: str) -> None:
 
 def _walk(address: str, host: str | None, token: str, tenant: str) -> list[Step]:
     steps: list[Step] = []
-    with _progress() as progress:
-        task = progress.add_task("controller", total=None)
+    with progress("controller") as told:
         for step in examine_path(address, host=host, token=token, tenant=tenant):
             steps.append(step)
-            progress.update(task, description=f"{step.name}: {'ok' if step.ok else 'FAILS'}")
+            told.update(f"{step.name}: {'ok' if step.ok else 'FAILS'}")
     return steps
 
 
@@ -105,8 +104,7 @@ def _start(stack: ExitStack) -> str:
     """A soft switch and a controller in this process; compiling the program takes some seconds."""
     from ina.controller.embedded import Embedded
 
-    with _progress() as progress:
-        progress.add_task("starting a soft switch", total=None)
+    with progress("starting a soft switch"):
         return stack.enter_context(Embedded()).controller_addr
 
 
@@ -114,16 +112,6 @@ def _explain(controller: str, job: str) -> list[Step]:
     reply = ask(controller, lambda operator: operator.ShowJob, pb2.ShowJobRequest(name=job))
     known = known_of(reply, ask_about_itself(controller))
     return explain(known, time.time(), reply.counters)
-
-
-def _progress() -> Progress:
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        console=console(stderr=True),
-        transient=True,
-    )
 
 
 def _machine(findings: list[Finding]) -> Any:

@@ -17,6 +17,7 @@ from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 from ina.cli import log_options
+from ina.cli.common.bounds import bound
 
 
 class Lazy(NamedTuple):
@@ -104,6 +105,7 @@ def polish(command: Any) -> Any:
     command.short_help = as_markup(command.short_help)
     for parameter in command.params:
         parameter.help = as_markup(getattr(parameter, "help", None))
+        bound(parameter)
     own_params = command.get_params
 
     def get_params(ctx: Any) -> list[Any]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from fnmatch import fnmatch
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ina.cli.common.output import console, emit, table
+from ina.cli.common.progress import progress
 from ina.errors import InvalidInputError
 from ina.p4 import names
 from ina.p4.builds import listed, require_build, require_mode
@@ -67,13 +66,15 @@ def conformance(
         rows = [{"case": case.name, "values": case.values, "about": case.about} for case in cases]
         emit(rows, as_json)
         return
-    with open_device(device, port_map or (), mode) as under_test, progress_bar() as progress:
-        task = progress.add_task(under_test.name, total=len(cases))
+    with (
+        progress(f"opening {device}", len(cases)) as told,
+        open_device(device, port_map or (), mode) as under_test,
+    ):
         verdicts = []
-        for case in cases:
-            progress.update(task, description=f"{under_test.name}: {case.name}")
+        for number, case in enumerate(cases):
+            told.update(f"{under_test.name}: case {number + 1} of {len(cases)}, {case.name}")
             verdicts.append(run_case(case, under_test))
-            progress.advance(task)
+            told.advance()
     _report(device, verdicts, as_json)
 
 
@@ -106,18 +107,18 @@ def diff(
     require_mode("--mode", mode)
     done = []
     with (
+        progress(f"opening {against} and {device}", packets * len(wanted)) as told,
         open_device(against, mode=mode) as reference,
         open_device(device, port_map or (), mode) as under_test,
-        progress_bar() as progress,
     ):
         for build in wanted:
             what = f"{against} and {device}, {build} values"
-            task = progress.add_task(what, total=packets)
+            told.update(what)
             comparison = Comparison(reference, under_test, build, seed)
-            finding = comparison.run(packets, partial(progress.advance, task))
+            finding = comparison.run(packets, told.advance)
             done.append({"values": build, **asdict(comparison.tally)})
             if finding is not None:
-                progress.update(task, description=f"{what}: looking for a shorter case")
+                told.update(f"{what}: looking for a shorter case")
                 finding = minimise(finding, reference, under_test, budget_s=minimise_s)
                 written = save_finding(finding, device, under_test, out)
                 break
@@ -144,21 +145,12 @@ def replay(
 ) -> None:
     """Run a case of a file on a device. Exit code 1 when the device does otherwise."""
     case = load_case(file)
-    with open_device(device, port_map or (), case.mode) as under_test:
+    with (
+        progress(f"{device}: {case.name}"),
+        open_device(device, port_map or (), case.mode) as under_test,
+    ):
         verdict = run_case(case, under_test)
     _report(device, [verdict], as_json)
-
-
-def progress_bar() -> Progress:
-    """On stderr, and gone when it is done."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console(stderr=True),
-        transient=True,
-    )
 
 
 def builds(values: int) -> Sequence[int]:

@@ -14,6 +14,8 @@ from ina.sim.scenario import JobSpec, LinkSpec, Scenario
 _MOST_LOSS = 0.05
 """Of packets each way. With more, a chunk of many workers can take longer than a stall timeout."""
 _MOST_DELAY_US = 100_000.0
+_ORDERS = ("resize", "windows", "repair")
+"""What an operator orders: no job may end for it."""
 _LEASE_SHARE = 8
 """Control messages are in time if even the slowest takes no more than this part of a lease."""
 
@@ -50,6 +52,20 @@ def cause_of_end(
         if link is not None and _spoils(link) and not links_were_mended:
             return "links that lose or delay more than a job need stand"
     return ""
+
+
+def scripted_end(scenario: Scenario, job: JobSpec, ended_s: float) -> str:
+    """What was done last on purpose for which this job may have ended then; empty: nothing was.
+
+    A scenario kills what it lists as a fault. What it says of links is how the network is, and a
+    job that ends for that, or of itself, has lost what it was at.
+    """
+    found: list[tuple[float, str]] = []
+    for fault in scenario.fault:
+        others = fault.what in ("pause", "crash") and not fault.where.startswith(f"{job.name}/")
+        if fault.what not in _ORDERS and not others and fault.at_ms / 1e3 <= ended_s:
+            found.append((fault.at_ms, f"{fault.what} {fault.where}".strip()))
+    return max(found)[1] if found else ""
 
 
 def _only_shares(scenario: Scenario, job: JobSpec, switch: str) -> bool:

@@ -19,11 +19,12 @@ from ina.congestion import Congestion, WindowError
 from ina.errors import InaError
 from ina.extension import sim as native
 from ina.host.arrays import Array
+from ina.sim.causes import scripted_end
 from ina.sim.errors import CrashedError
 from ina.sim.plane import ControlPlane
 from ina.sim.rank import Rank
 from ina.sim.report import JobReport, Violation
-from ina.sim.scenario import HostSpec, JobSpec, TensorSpec
+from ina.sim.scenario import HostSpec, JobSpec, Scenario, TensorSpec
 from ina.sim.tensors import Place, difference, dtype_of, passes_narrow_check
 
 RESTART_S = 1.0
@@ -291,11 +292,11 @@ class JobRun:
         """Of all tensors of a step, of one worker."""
         return sum(spec.elems * spec.count * dtype_of(spec).itemsize for spec in self.spec.tensors)
 
-    def reports(self) -> list[JobReport]:
+    def reports(self, scenario: Scenario) -> list[JobReport]:
         """Of each incarnation."""
-        return [self._report(one) for one in self.incarnations]
+        return [self._report(one, scenario) for one in self.incarnations]
 
-    def _report(self, one: Incarnation) -> JobReport:
+    def _report(self, one: Incarnation, scenario: Scenario) -> JobReport:
         steps = one.done[0] - one.first_step
         nbytes = steps * self.step_bytes()
         times, reducing_s = sorted(one.step_s), sum(one.reduced_s)
@@ -303,6 +304,7 @@ class JobRun:
             name=self.name,
             workers=self.spec.workers,
             ended=one.error,
+            cause=scripted_end(scenario, self.spec, one.ended_s) if one.error else "",
             steps_done=steps,
             began_s=one.began_s,
             took_s=max(one.ended_s - one.began_s, 0.0),

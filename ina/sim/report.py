@@ -28,6 +28,8 @@ class JobReport:
     workers: int
     ended: str
     """Why; empty: all steps are done."""
+    cause: str
+    """Which fault of the scenario may have ended it; empty: none, or it has not ended."""
     steps_done: int
     began_s: float
     """Virtual time."""
@@ -117,6 +119,11 @@ class Report:
     violations: list[Violation]
     samples: Samples
     sums_checked: int
+
+    @property
+    def ended_unasked(self) -> list[JobReport]:
+        """That ended with an error, though nothing in the scenario was done to them."""
+        return [job for job in self.jobs if job.ended and not job.cause]
 
     @property
     def hops_per_s(self) -> float:

@@ -316,7 +316,7 @@ class Simulation:
             virtual_s=virtual_s,
             wall_s=wall_s,
             packet_hops=fabric.network.hops,
-            jobs=[report for job in self.jobs.values() for report in job.reports()],
+            jobs=[it for job in self.jobs.values() for it in job.reports(self.scenario)],
             ports=[_port_report(fabric, name, virtual_s) for name in fabric.ports],
             traffic=[_traffic_report(one) for one in traffic],
             events=self.events,

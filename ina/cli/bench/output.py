@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console, Group
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.console import Group
 from rich.text import Text
 
 from ina.bench import baseline as baselines
@@ -20,6 +19,7 @@ from ina.bench.plot import Panel, check_plot_path
 from ina.bench.report import Report, load
 from ina.bench.report import save as save_report
 from ina.cli.common.output import FittingTable, check_output, emit, table
+from ina.cli.common.progress import Progress, progress
 from ina.errors import InvalidInputError
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
@@ -143,35 +143,26 @@ def _changes_table(changes: Sequence[baselines.Change], tolerance: float) -> Any
 class Steps:
     """Progress of a measurement: a bar on a terminal, a line a step elsewhere."""
 
-    def __init__(self, bars: Progress, title: str, total: int) -> None:
-        self._bars = bars
-        self._task = bars.add_task(title, total=total)
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
 
     def say(self, what: str) -> None:
         """What comes next, or what is done by now."""
-        self._bars.update(self._task, description=what)
+        self._bar.update(what)
         if not sys.stderr.isatty():
             print(what, file=sys.stderr, flush=True)
 
     def done(self, what: str) -> None:
         """One step more is over."""
-        self._bars.advance(self._task)
+        self._bar.advance()
         self.say(what)
 
 
 @contextmanager
 def steps(title: str, total: int) -> Iterator[Steps]:
     """A bar of ``total`` steps on stderr."""
-    bars = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
-    )
-    with bars:
-        yield Steps(bars, title, total)
+    with progress(title, total, is_kept=True) as bar:
+        yield Steps(bar)
 
 
 def number(value: float | None, digits: int = 2) -> Any:

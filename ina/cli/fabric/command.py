@@ -87,12 +87,18 @@ def plot(
 def make(
     ctx: typer.Context,
     shape: Annotated[Shape, typer.Argument(help="Of the fabric.")],
-    k: Annotated[int, typer.Option(min=2, help="Of a fat-tree: ports of a switch, even.")] = 4,
-    spines: Annotated[int, typer.Option(min=1, help="Of a leaf-spine.")] = 2,
-    leaves: Annotated[int, typer.Option(min=1, help="Of a leaf-spine.")] = 3,
-    hosts: Annotated[int, typer.Option(min=1, help="Of each leaf.")] = 3,
-    host_gbit: Annotated[float, typer.Option(min=0.001, help="Of a host's cable.")] = 100.0,
-    up_gbit: Annotated[float, typer.Option(min=0.001, help="Of a link between switches.")] = 100.0,
+    k: Annotated[
+        int, typer.Option(min=2, max=128, help="Of a fat-tree: ports of a switch, even.")
+    ] = 4,
+    spines: Annotated[int, typer.Option(min=1, max=1024, help="Of a leaf-spine.")] = 2,
+    leaves: Annotated[int, typer.Option(min=1, max=1024, help="Of a leaf-spine.")] = 3,
+    hosts: Annotated[int, typer.Option(min=1, max=1024, help="Of each leaf.")] = 3,
+    host_gbit: Annotated[
+        float, typer.Option(min=0.001, max=1e6, help="Of a host's cable.")
+    ] = 100.0,
+    up_gbit: Annotated[
+        float, typer.Option(min=0.001, max=1e6, help="Of a link between switches.")
+    ] = 100.0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write; default: stdout.")
     ] = None,

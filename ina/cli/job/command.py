@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ina.cli.common.bounds import MAX_COUNT
 from ina.cli.common.given import is_given
 from ina.cli.common.output import check_output, emit
 from ina.cli.common.rpc_client import (
@@ -190,7 +191,7 @@ def plan(
     slots: Annotated[int, typer.Option(metavar="N", min=0, help="That it asks for.")] = 0,
     tenant: Annotated[str, typer.Option(envvar="INA_TENANT", help="Whose it is.")] = "",
     priority: Annotated[
-        int, typer.Option(envvar="INA_PRIORITY", help="Higher is more important.")
+        int, typer.Option(envvar="INA_PRIORITY", min=-MAX_COUNT, help="Higher is more important.")
     ] = 0,
     deadline: Annotated[
         str, typer.Option(envvar="INA_DEADLINE", help="Seconds from now, or a time.")

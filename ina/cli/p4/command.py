@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 from rich.console import Group
 
-from ina.cli.common.busy import busy
 from ina.cli.common.output import check_output, emit, table
+from ina.cli.common.progress import progress
 from ina.cli.p4.tofino import Target, compile_for_tofino
 from ina.errors import InvalidInputError
 from ina.p4 import names
@@ -87,7 +87,7 @@ def _compile(
     """What was written."""
     if source is not None:
         defines = build_defines(values) if values is not None else {}
-        with busy(f"p4c compiles {source}"):
+        with progress(f"p4c compiles {source}"):
             warnings: list[str] = []
             written = compile_program(
                 source, out or Path(), source.stem, defines, on_warnings=warnings.append
@@ -95,10 +95,10 @@ def _compile(
         for said in warnings:
             print(said.rstrip("\n"), file=sys.stderr)
         return list(written)
-    with busy("p4c compiles ina's programs") as say:
+    with progress("p4c compiles ina's programs") as told:
 
         def begin(mode: str, values: int) -> None:
-            say(f"p4c compiles the program of mode {mode}, {values} values a packet")
+            told.update(f"p4c compiles the program of mode {mode}, {values} values a packet")
 
         if mode is None and values is None and out is None:
             compile_all(begin)

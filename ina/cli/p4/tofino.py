@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ina.cli.common.busy import busy
 from ina.cli.common.output import emit, table
+from ina.cli.common.progress import progress
 from ina.errors import InvalidInputError
 from ina.p4.errors import P4CompileError
 from ina.p4.programs import build_defines, tree_sha256
@@ -42,7 +42,7 @@ def compile_for_tofino(
         values = target.values
     defines = build_defines(values) if values is not None else {}
     began_s = time.monotonic()
-    with busy(f"compiling {program} for {target.name} (may take minutes)"):
+    with progress(f"compiling {program} for {target.name} (may take minutes)"):
         build = compile_tofino(program, target, out_dir, defines)
     report = read_report(build.logs, target.name)
     took_s = time.monotonic() - began_s

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated
@@ -55,9 +57,11 @@ def decode(
     wanted = Filter(job, slot, worker, seq, _kind(kind))
     captures = CaptureFiles(files, udp_port or [UDP_PORT])
     lines = Lines(values, several_files=len(files) > 1)
-    for packet in captures.packets():
-        if wanted.passes(packet):
-            lines.print(packet, json)
+    # A bar would stand among the packets of a terminal; what passes the filter may be rare.
+    with nullcontext() if sys.stdout.isatty() else captures.progress():
+        for packet in captures.packets():
+            if wanted.passes(packet):
+                lines.print(packet, json)
     captures.say_what_was_read()
 
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import heapq
-import math
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ina.cli.common.output import console
+from ina.cli.common.progress import Progress, progress
 from ina.errors import InvalidInputError
 from ina.pcap import Capture, CapturedFrame, Packet, packets_of
 from ina.protocol.spec import Kind
 
-_SILENT_S = 2.0
 _FRAMES_TO_TELL = 10_000
 
 
@@ -55,8 +52,7 @@ class CaptureFiles:
         self._captures = [Capture(path) for path in paths]
         self._udp_ports = frozenset(udp_ports)
         self._frames = self._frames_of_ina = self._packets = self._bad = 0
-        self._silent_until_s = math.inf
-        self._status = console(stderr=True).status("")  # silent where stderr is no terminal
+        self._told: Progress | None = None
 
     def packets(self) -> Iterator[Packet]:
         """In the order of their times; of one file, in its own order."""
@@ -77,18 +73,16 @@ class CaptureFiles:
 
     @contextmanager
     def progress(self) -> Iterator[None]:
-        """Says on a terminal how many frames were read, if it takes longer than 2 s."""
-        self._silent_until_s = time.monotonic() + _SILENT_S
-        try:
-            yield
-        finally:
-            self._silent_until_s = math.inf
-            self._status.stop()
+        """Says how many frames were read, meanwhile."""
+        with progress("reading") as self._told:
+            try:
+                yield
+            finally:
+                self._told = None
 
     def _tell(self) -> None:
-        if self._frames % _FRAMES_TO_TELL == 0 and time.monotonic() > self._silent_until_s:
-            self._status.start()
-            self._status.update(f"{self._frames:,} frames read")
+        if self._told is not None and self._frames % _FRAMES_TO_TELL == 0:
+            self._told.update(f"{self._frames:,} frames read")
 
     def say_what_was_read(self) -> None:
         """One line on stderr, and one for each file that ended too early."""

@@ -9,7 +9,9 @@ import msgspec
 import typer
 
 from ina.bench.plot import check_plot_path
+from ina.cli.common.bounds import MAX_PROCESSES, MAX_SEED
 from ina.cli.common.output import console, emit
+from ina.cli.common.progress import progress
 from ina.cli.common.window import WindowOption, WindowValuesOption, window_of
 from ina.cli.sim.compare import app as compare_app
 from ina.cli.sim.plot import plot as draw_plot
@@ -31,7 +33,7 @@ app.add_typer(compare_app, name="compare")
 _LADDER_FRAMES = 200_000
 """Kept for the ladder: the newest."""
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Seed = Annotated[int, typer.Option(help="Of all that happens by chance.")]
+Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Of all that happens by chance.")]
 
 
 @app.callback()
@@ -54,7 +56,7 @@ def run(
 ) -> None:
     """Run a scenario and print what an operator would ask.
 
-    Exit code 1 if a sum was wrong.
+    Exit code 1 if a sum was wrong, or a job ended though no fault of the scenario was done to it.
     """
     if plot is not None:
         check_plot_path(plot)
@@ -69,7 +71,7 @@ def run(
     if plot is not None:
         draw_plot(report, plot)
     emit(report, json, report_view(report, events=events))
-    if report.violations:
+    if report.violations or report.ended_unasked:
         raise typer.Exit(1)
 
 
@@ -100,14 +102,16 @@ def example(
 
 @app.command("fuzz")
 def fuzz_command(
-    seeds: Annotated[int, typer.Option(help="How many.")] = 200,
-    first: Annotated[int, typer.Option(help="The first one.")] = 0,
-    processes: Annotated[int, typer.Option(help="0: one for each core.")] = 0,
+    seeds: Annotated[int, typer.Option(min=1, help="How many.")] = 200,
+    first: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="The first one.")] = 0,
+    processes: Annotated[
+        int, typer.Option(min=0, max=MAX_PROCESSES, help="0: one for each core.")
+    ] = 0,
     state: Annotated[
         Path | None, typer.Option(help="Where it notes how far it is; with it, it continues.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for scenarios that fail.")] = Path("out/sim"),
-    budget_s: Annotated[float, typer.Option(help="To make a scenario that fails smaller.")] = 60.0,
+    budget_s: Annotated[float, typer.Option(min=0, help="To make one that fails smaller.")] = 60.0,
     json: Json = False,
 ) -> None:
     """Try random networks, jobs and faults until a promise is broken.
@@ -133,7 +137,7 @@ def fuzz_command(
 
 @app.command()
 def replay(
-    seed: Annotated[int, typer.Argument(help="As ina sim fuzz printed it.")],
+    seed: Annotated[int, typer.Argument(min=0, max=MAX_SEED, help="As ina sim fuzz printed it.")],
     file: Annotated[Path | None, typer.Option(help="A scenario; else that of the seed.")] = None,
     pcap: Annotated[Path | None, typer.Option(help="Write each frame, at each link.")] = None,
     ladder: Annotated[bool, typer.Option("--ladder", help="Print a ladder diagram.")] = False,
@@ -143,8 +147,9 @@ def replay(
     """Run a seed of ``ina sim fuzz`` once more. Exit code 1 if it breaks a promise."""
     scenario = load(file) if file else draw(seed)
     trace = recorder(_LADDER_FRAMES if ladder else 0, pcap)
-    simulation = Simulation(scenario, seed, trace=trace, mend_at_s=FAULTS_END_MS / 1e3)
-    report = simulation.run()
+    with run_progress(scenario.limit_s) as told:
+        mend_at_s = FAULTS_END_MS / 1e3
+        report = Simulation(scenario, seed, trace=trace, mend_at_s=mend_at_s, told=told).run()
     emit({"scenario": scenario, "report": report}, json, report_view(report, events=events))
     if ladder and not json:
         console().print(ladder_view(trace))
@@ -153,7 +158,8 @@ def replay(
 
 
 def _smallest(finding: Finding, budget_s: float, out: Path) -> Finding:
-    scenario = smaller(finding.scenario, finding.seed, finding.kind, budget_s)
+    with progress(f"making the scenario of seed {finding.seed} smaller"):
+        scenario = smaller(finding.scenario, finding.seed, finding.kind, budget_s)
     again = try_scenario(scenario, finding.seed).violations
     what = next((it.what for it in again if it.kind == finding.kind), finding.what)
     out.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
+from ina.cli.common.bounds import MAX_PROCESSES, MAX_SEED
 from ina.cli.common.output import console, emit, table
+from ina.cli.common.progress import progress
 from ina.cli.sim.routing import routing
 from ina.cli.sim.windows import windows
 from ina.sim.memory.compare import POLICIES, compare
@@ -34,7 +36,7 @@ def memory(
         typer.Option(help=f"One of {', '.join(POLICIES)}; may be repeated. Default: all."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many traces.")] = 3,
-    first: Annotated[int, typer.Option(help="The first one's seed.")] = 1,
+    first: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="The first one's seed.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, help="Of a trace.")] = 600,
     offered: Annotated[
         float, typer.Option(min=0.01, help="Jobs at a time if each had all that is of use to it.")
@@ -45,7 +47,9 @@ def memory(
             help="Each job has a server that sums what finds no slot, as in ATP; without, it waits."
         ),
     ] = True,
-    processes: Annotated[int, typer.Option(min=0, help="0: one for each core.")] = 0,
+    processes: Annotated[
+        int, typer.Option(min=0, max=MAX_PROCESSES, help="0: one for each core.")
+    ] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Run traces of training jobs through the controller, under each memory policy.
@@ -60,15 +64,16 @@ def memory(
             slowdown = f"mean slowdown {done.mean_slowdown:.2f}"
             console(stderr=True).print(f"{done.policy}: {done.jobs} jobs, {slowdown}")
 
-    outcomes = compare(
-        chosen,
-        range(first, first + seeds),
-        jobs=jobs,
-        offered=offered,
-        aggregator=aggregator,
-        processes=processes,
-        told=told,
-    )
+    with progress("running traces"):
+        outcomes = compare(
+            chosen,
+            range(first, first + seeds),
+            jobs=jobs,
+            offered=offered,
+            aggregator=aggregator,
+            processes=processes,
+            told=told,
+        )
     emit(outcomes, json, outcomes_view(outcomes))
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ina.cli.common.bounds import MAX_PROCESSES
 from ina.cli.common.output import emit
 from ina.cli.sim.page import check_page
 from ina.cli.sim.progress import routing_progress
@@ -38,7 +39,9 @@ def routing(
     page: Annotated[
         Path | None, typer.Option(help="Write tables and plots into this page, between its marks.")
     ] = None,
-    processes: Annotated[int, typer.Option(min=0, help="0: one for each core.")] = 0,
+    processes: Annotated[
+        int, typer.Option(min=0, max=MAX_PROCESSES, help="0: one for each core.")
+    ] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Run routing policies on the papers' settings and on fat-trees, beside the bound.

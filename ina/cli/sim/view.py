@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -25,14 +27,23 @@ def report_view(report: Report, *, events: bool = False) -> RenderableType:
         f" {time_text(report.wall_s)}, {report.packet_hops} packet hops"
         f" ({report.hops_per_s / 1e6:.2g} M/s), {report.sums_checked} sums checked",
         _jobs(report.jobs),
-        *(Text(f"job {job.name} ended: {job.ended}") for job in report.jobs if job.ended),
+        *map(Text, _ends(report.jobs)),
         _ports(report.ports),
     ]
     parts += [_traffic(report.traffic)] if report.traffic else []
     if events:
-        parts += [Text(line) for line in report.events]
+        parts += map(Text, report.events)
     parts += [Text(str(violation)) for violation in report.violations]
     return Group(*parts)
+
+
+def _ends(jobs: Sequence[JobReport]) -> Iterator[str]:
+    """A line for each way in which a job ended, and how often."""
+    counts = Counter((job.name, job.cause, job.ended) for job in jobs if job.ended)
+    for (name, cause, ended), count in counts.items():
+        times = f" {count} times" if count > 1 else ""
+        why = f"after {cause}" if cause else "though no fault of the scenario was done to it"
+        yield f"job {name} ended{times}, {why}: {ended}"
 
 
 def _jobs(jobs: Sequence[JobReport]) -> RenderableType:
@@ -42,7 +53,7 @@ def _jobs(jobs: Sequence[JobReport]) -> RenderableType:
     )
     rows = [
         (
-            job.name,
+            job.name if (count := len([job, *same])) == 1 else f"{job.name} ({count} times)",
             job.workers,
             job.steps_done,
             time_text(job.step_mean_s),
@@ -57,9 +68,15 @@ def _jobs(jobs: Sequence[JobReport]) -> RenderableType:
             job.resends_probes,
             job.ecn_marked,
         )
-        for job in jobs
+        for job, *same in map(list, _alike(jobs))
     ]
     return table(columns, rows)
+
+
+def _alike(jobs: Sequence[JobReport]) -> Iterator[Iterable[JobReport]]:
+    """Each incarnation; those that ended in the same way and did nothing, one after the other."""
+    key = lambda it: (it.name, it.ended if not it.packets_sent else id(it))  # noqa: E731
+    return (same for _, same in groupby(jobs, key))
 
 
 def _traffic(traffic: Sequence[TrafficReport]) -> RenderableType:

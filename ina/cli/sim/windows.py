@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ina.cli.common.bounds import MAX_PROCESSES, MAX_SEED
 from ina.cli.common.output import emit
 from ina.cli.sim.page import check_page
 from ina.cli.sim.progress import windows_progress
@@ -34,7 +35,7 @@ def windows(
     seeds: Annotated[
         int, typer.Option(min=0, help="Runs of each cell; 0: 3, or 1 with --quick.")
     ] = 0,
-    first: Annotated[int, typer.Option(help="The first one's seed.")] = 1,
+    first: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="The first one's seed.")] = 1,
     quick: Annotated[
         bool,
         typer.Option(
@@ -51,7 +52,9 @@ def windows(
     page: Annotated[
         Path | None, typer.Option(help="Write tables and plots into this page, between its marks.")
     ] = None,
-    processes: Annotated[int, typer.Option(min=0, help="0: one for each core; 1: this one.")] = 0,
+    processes: Annotated[
+        int, typer.Option(min=0, max=MAX_PROCESSES, help="0: one for each core; 1: this one.")
+    ] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Run window algorithms on the same networks, and hold them to what is promised of them.

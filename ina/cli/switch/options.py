@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-DeviceIdOption = Annotated[int, typer.Option(help="P4Runtime device id.")]
+from ina.cli.common.bounds import MAX_SEED
+
+DeviceIdOption = Annotated[int, typer.Option(min=0, max=MAX_SEED, help="P4Runtime device id.")]
 LossSeedOption = Annotated[int, typer.Option(help="Seed of the injected loss.")]
 TlsCertOption = Annotated[
     str, typer.Option(metavar="FILE", help="Serve P4Runtime with TLS: certificate, PEM.")

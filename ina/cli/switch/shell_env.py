@@ -8,10 +8,9 @@ from __future__ import annotations
 import fcntl
 import subprocess
 import sys
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from ina.cli.common.output import console
+from ina.cli.common.progress import progress
 from ina.errors import DeadlineError, MissingToolError
 from ina.switch.cache import default_cache_dir
 
@@ -43,7 +42,7 @@ def shell_python(cache_dir: Path | None = None, also: tuple[str, ...] = ()) -> P
         with (home / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel frees it if its holder dies
             if not done.exists() or not python.exists():
-                with _saying(f"installing {REQUIREMENTS[0]} in {home} (once)"):
+                with progress(f"installing {REQUIREMENTS[0]} in {home} (once)"):
                     _install(home, python, wanted)
                 done.touch()
     except OSError as error:
@@ -51,14 +50,6 @@ def shell_python(cache_dir: Path | None = None, also: tuple[str, ...] = ()) -> P
             f"{home}: {error.strerror}: set XDG_CACHE_HOME to a folder that this user may write"
         ) from None
     return python
-
-
-def _saying(what: str) -> AbstractContextManager[object]:
-    """A spinner on a terminal, else a line on stderr."""
-    if sys.stderr.isatty():
-        return console(stderr=True).status(what)
-    print(f"{what} ...", file=sys.stderr)
-    return nullcontext()
 
 
 def _install(home: Path, python: Path, wanted: tuple[str, ...]) -> None:
