@@ -15,8 +15,10 @@ from ina.controller.config.reload import LIVE, Changes, changes
 from ina.controller.errors import ListenError, StandbyError
 from ina.controller.service.access import ServerAccess
 from ina.controller.service.metrics import serve_metrics
+from ina.controller.service.peers import Peers
 from ina.controller.service.supervisor import Supervisor
 from ina.controller.store import open_store
+from ina.controller.surroundings import Surroundings
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
@@ -38,6 +40,7 @@ class ControllerApp:
         self._undo = contextlib.AsyncExitStack()
         self._supervisor: Supervisor | None = None
         self._access: ServerAccess | None = None
+        self._peers: Peers | None = None
 
     async def __aenter__(self) -> ControllerApp:
         """Connects to the switches, takes the role that falls to it, and starts to serve.
@@ -76,6 +79,8 @@ class ControllerApp:
         self._access.take(found.config)
         self.config = found.config
         self._supervisor.reconfigure(found.config)
+        if self._peers is not None:
+            self._peers.reconfigure(found.config)
         # What stays is named each time, until it is undone or the controller has restarted.
         live = {key: getattr(found.config, key) for key in (*LIVE.values(), "jobs")}
         self._asked = msgspec.structs.replace(self._asked, **live)
@@ -91,12 +96,12 @@ class ControllerApp:
         return await self._supervisor.term.operator.show(switch)
 
     async def _start(self, undo: contextlib.AsyncExitStack) -> None:
-        config = self.config
+        config, around = self.config, Surroundings()
         self._access = access = ServerAccess(config)
         _check_free(config.listen)
         store = open_store(config.store.location)
         undo.callback(store.close)
-        self._supervisor = supervisor = Supervisor(config, store)
+        self._supervisor = supervisor = Supervisor(config, store, around)
         undo.push_async_callback(supervisor.close)
         if config.metrics:
             self.metrics_addr = serve_metrics(supervisor, config.metrics, undo)
@@ -105,6 +110,10 @@ class ControllerApp:
         server.add_generic_rpc_handlers((supervisor.switchboard,))
         self.listen_addr = access.add_port(server, config)
         await server.start()
+        if config.store.is_shared:
+            self._peers = peers = Peers(config, supervisor, around.name, around.unix_s)
+            peers.start()
+            undo.push_async_callback(peers.close)
         undo.push_async_callback(server.stop, _STOP_GRACE_S)
         undo.push_async_callback(supervisor.close)  # first: it ends the calls that wait
         _log.info("serving on %s", self.listen_addr)

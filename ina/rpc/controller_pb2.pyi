@@ -26,6 +26,7 @@ from ina.rpc.shown_pb2 import Tenant as Tenant
 from ina.rpc.shown_pb2 import ListTenantsReply as ListTenantsReply
 from ina.rpc.shown_pb2 import ShowControllerRequest as ShowControllerRequest
 from ina.rpc.shown_pb2 import ShowControllerReply as ShowControllerReply
+from ina.rpc.shown_pb2 import ConfigDifference as ConfigDifference
 from ina.rpc.shown_pb2 import SwitchStatus as SwitchStatus
 from ina.rpc.shown_pb2 import ListDecisionsRequest as ListDecisionsRequest
 from ina.rpc.shown_pb2 import Decision as Decision

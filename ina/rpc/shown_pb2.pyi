@@ -285,7 +285,7 @@ class ShowControllerRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ShowControllerReply(_message.Message):
-    __slots__ = ("role", "election_id", "switch_addr", "switch_state", "store", "jobs", "started_unix_s", "last_epoch", "slots_total", "slots_used", "standby_reason", "switches")
+    __slots__ = ("role", "election_id", "switch_addr", "switch_state", "store", "jobs", "started_unix_s", "last_epoch", "slots_total", "slots_used", "standby_reason", "switches", "differs")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     ELECTION_ID_FIELD_NUMBER: _ClassVar[int]
     SWITCH_ADDR_FIELD_NUMBER: _ClassVar[int]
@@ -298,6 +298,7 @@ class ShowControllerReply(_message.Message):
     SLOTS_USED_FIELD_NUMBER: _ClassVar[int]
     STANDBY_REASON_FIELD_NUMBER: _ClassVar[int]
     SWITCHES_FIELD_NUMBER: _ClassVar[int]
+    DIFFERS_FIELD_NUMBER: _ClassVar[int]
     role: str
     election_id: int
     switch_addr: str
@@ -310,7 +311,16 @@ class ShowControllerReply(_message.Message):
     slots_used: int
     standby_reason: str
     switches: _containers.RepeatedCompositeFieldContainer[SwitchStatus]
-    def __init__(self, role: _Optional[str] = ..., election_id: _Optional[int] = ..., switch_addr: _Optional[str] = ..., switch_state: _Optional[str] = ..., store: _Optional[str] = ..., jobs: _Optional[int] = ..., started_unix_s: _Optional[float] = ..., last_epoch: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., standby_reason: _Optional[str] = ..., switches: _Optional[_Iterable[_Union[SwitchStatus, _Mapping]]] = ...) -> None: ...
+    differs: _containers.RepeatedCompositeFieldContainer[ConfigDifference]
+    def __init__(self, role: _Optional[str] = ..., election_id: _Optional[int] = ..., switch_addr: _Optional[str] = ..., switch_state: _Optional[str] = ..., store: _Optional[str] = ..., jobs: _Optional[int] = ..., started_unix_s: _Optional[float] = ..., last_epoch: _Optional[int] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., standby_reason: _Optional[str] = ..., switches: _Optional[_Iterable[_Union[SwitchStatus, _Mapping]]] = ..., differs: _Optional[_Iterable[_Union[ConfigDifference, _Mapping]]] = ...) -> None: ...
+
+class ConfigDifference(_message.Message):
+    __slots__ = ("controller", "keys")
+    CONTROLLER_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    controller: str
+    keys: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, controller: _Optional[str] = ..., keys: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SwitchStatus(_message.Message):
     __slots__ = ("name", "address", "data_addr", "state", "election_id", "slots_total", "slots_used")

@@ -173,6 +173,10 @@ def _status_view(row: dict[str, Any]) -> str:
         f" {time_text(round(running_s))}; {switches};"
         f" store {store}; jobs {row['jobs']}, slots {row['slots_used']} of {row['slots_total']}"
         f" in use, last epoch {row['last_epoch']}"
+        + "".join(
+            f"; {it['controller']} is configured otherwise: {', '.join(it['keys'])}"
+            for it in row["differs"]
+        )
     )
 
 

@@ -163,6 +163,11 @@ def _controller_families(snapshot: Snapshot) -> Iterator[Metric]:
     yield by_state
     for name, text, value in (
         ("primary", "1: it serves; 0: it is a standby.", controller.role == "primary"),
+        (
+            "config_differs",
+            "Other controllers of its store that are configured otherwise.",
+            len(controller.differs),
+        ),
         ("last_epoch", "The last epoch issued.", controller.last_epoch),
         (
             "start_time_seconds",

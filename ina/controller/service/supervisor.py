@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from ina.controller.config import Config
 from ina.controller.errors import FencedError, StoreError, SwitchError
@@ -51,6 +51,8 @@ class Supervisor:
         """Set while this controller is primary."""
         self.on_term: Callable[[Term], None] = lambda term: None
         """Called with each term before it begins."""
+        self.differs: Sequence[pb2.ConfigDifference] = ()
+        """Other controllers of the store that are configured otherwise."""
         self.links = {
             switch.name: SwitchLink(switch, connect, self._around.monotonic_s)
             for switch in config.programmed
@@ -119,6 +121,7 @@ class Supervisor:
             store=self._store.name if self._config.store.is_shared else "",
             started_unix_s=self._started_unix_s,
             switches=shown,
+            differs=self.differs,
         )
         if self.term is None:
             reply.standby_reason = self._why_standby()

@@ -203,6 +203,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # Links ("leaf1-spine1") and switches of the fabric that somebody has said are down.
     ("CREATE TABLE down (name TEXT PRIMARY KEY)",),
+    (
+        # The controllers of this store, and by key digests of their configurations, in JSON.
+        """CREATE TABLE controllers (
+            name TEXT PRIMARY KEY,
+            digests TEXT NOT NULL,
+            seen_unix_s REAL NOT NULL
+        )""",
+    ),
 )
 
 
