@@ -18,7 +18,6 @@ from ina.controller.service.metrics import serve_metrics
 from ina.controller.service.peers import Peers
 from ina.controller.service.supervisor import Supervisor
 from ina.controller.store import open_store
-from ina.controller.surroundings import Surroundings
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
@@ -96,12 +95,12 @@ class ControllerApp:
         return await self._supervisor.term.operator.show(switch)
 
     async def _start(self, undo: contextlib.AsyncExitStack) -> None:
-        config, around = self.config, Surroundings()
+        config = self.config
         self._access = access = ServerAccess(config)
         _check_free(config.listen)
         store = open_store(config.store.location)
         undo.callback(store.close)
-        self._supervisor = supervisor = Supervisor(config, store, around)
+        self._supervisor = supervisor = Supervisor(config, store)
         undo.push_async_callback(supervisor.close)
         if config.metrics:
             self.metrics_addr = serve_metrics(supervisor, config.metrics, undo)
@@ -111,7 +110,7 @@ class ControllerApp:
         self.listen_addr = access.add_port(server, config)
         await server.start()
         if config.store.is_shared:
-            self._peers = peers = Peers(config, supervisor, around.name, around.unix_s)
+            self._peers = peers = Peers(config, supervisor)
             peers.start()
             undo.push_async_callback(peers.close)
         undo.push_async_callback(server.stop, _STOP_GRACE_S)

@@ -23,6 +23,7 @@ from tests.controller.test_standby import role
 from tests.controller.test_switch_restart import until
 
 Log = pytest.LogCaptureFixture
+SURROUNDINGS = "ina.controller.service.supervisor.Surroundings"
 TENANTS = {"vision": {"slots": 1024}, "speech": {"jobs": 2}}
 
 
@@ -69,7 +70,9 @@ async def pair(
 ) -> AsyncIterator[tuple[ControllerApp, ControllerApp, Proxy]]:
     """A primary that reaches the switch through a proxy, and a standby with an older file."""
     names = iter(("node1 process 7", "node2 process 9"))
-    monkeypatch.setattr("ina.controller.app.Surroundings", lambda: Surroundings(name=next(names)))
+    monkeypatch.setattr(
+        "ina.controller.service.supervisor.Surroundings", lambda: Surroundings(name=next(names))
+    )
     older = {"vision": {"slots": 512}, "speech": {"jobs": 2}}
     with SoftSwitch([UdpPort(1)]) as switch:
         async with (
@@ -158,7 +161,9 @@ def test_a_controller_alone_that_starts_with_another_file_is_nobody_else(
     tmp_path: Path, caplog: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run(name: str, tenants: dict[str, Any]) -> None:
-        monkeypatch.setattr("ina.controller.app.Surroundings", lambda: Surroundings(name=name))
+        monkeypatch.setattr(
+            "ina.controller.service.supervisor.Surroundings", lambda: Surroundings(name=name)
+        )
         with SoftSwitch([UdpPort(1)]) as switch:
             async with ControllerApp(
                 config(switch.grpc_addr, tmp_path / "c.db", 1, tenants)

@@ -8,8 +8,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from ina.controller.config import Config
 from ina.controller.config.digests import differences, digests
@@ -35,18 +34,11 @@ class Peers:
     With a connection of its own, in a thread: a store that does not answer holds up nobody.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        supervisor: Supervisor,
-        name: str,
-        unix_clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, config: Config, supervisor: Supervisor) -> None:
         self._url = config.store.location
         self._digests = digests(config)
         self._supervisor = supervisor
-        self._name = name
-        self._unix_s = unix_clock
+        self._name, self._unix_s = supervisor.around.name, supervisor.around.unix_s
         self._kick = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._lock = threading.Lock()

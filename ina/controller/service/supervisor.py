@@ -45,7 +45,7 @@ class Supervisor:
         connect: Connect = connect,
     ) -> None:
         """``connect``: how a switch is reached."""
-        self._around = surroundings or Surroundings()
+        self.around = surroundings or Surroundings()
         self.switchboard = Switchboard(self.describe, self._why_standby)
         self.term: Term | None = None
         """Set while this controller is primary."""
@@ -54,13 +54,13 @@ class Supervisor:
         self.differs: Sequence[pb2.ConfigDifference] = ()
         """Other controllers of the store that are configured otherwise."""
         self.links = {
-            switch.name: SwitchLink(switch, connect, self._around.monotonic_s)
+            switch.name: SwitchLink(switch, connect, self.around.monotonic_s)
             for switch in config.programmed
         }
         """By the switch's name, or the aggregator's."""
         self._config = config
         self._store = store
-        self._started_unix_s = self._around.unix_s()
+        self._started_unix_s = self.around.unix_s()
         self._tasks: list[asyncio.Task[None]] = []
         self._guard: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
@@ -269,7 +269,7 @@ class Supervisor:
         self._was_fenced = False
         await self._stand_by(other.session.who_is_primary())
         for link in ours:  # those of several would both wait for the rest
-            await link.give_up(MAX_PAUSE_S * self._around.uniform(0.5, 1.0))
+            await link.give_up(MAX_PAUSE_S * self.around.uniform(0.5, 1.0))
 
     async def _agree(self, link: SwitchLink) -> None:
         """Makes a switch have what the term wants, unless that was done; raises what stores raise.
@@ -296,8 +296,8 @@ class Supervisor:
         fresh, errors = await self._set_pipelines(links)
         # Who starts a controller says whose the store is. Later it is no more taken from another
         # switch's: that one would take it back, and so on for ever.
-        claim = self._store.claim(self._around.name, self._data_addrs(), moves=self._is_starting)
-        term = Term(self._config, claim, self.links, self._around)
+        claim = self._store.claim(self.around.name, self._data_addrs(), moves=self._is_starting)
+        term = Term(self._config, claim, self.links, self.around)
         self.on_term(term)
         try:
             term.restore()
