@@ -35,3 +35,7 @@ class GroupClosedError(InaError):
 
 class FallbackError(UnavailableError):
     """The switch was lost, and the ranks could not go on over Gloo either."""
+
+
+class OverlappingTensorError(InvalidInputError):
+    """Elements of a tensor that is to be written share memory."""

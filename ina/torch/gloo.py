@@ -19,6 +19,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import Store
 from torch.distributed import ProcessGroup, ProcessGroupGloo, Work
 
+from ina.torch.dense import Loan
 from ina.torch.devices import OURS, DeviceGroups, Unconnected, device_type_of
 from ina.torch.paths import Paths
 
@@ -68,13 +69,25 @@ class GlooForwarding(ProcessGroup):
     def _forward(
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, counted: bool = False
     ) -> Work:
-        """Ask the inner group; ``counted``: the caller has."""
+        """Ask the inner group, with contiguous tensors; ``counted``: the caller has."""
         device_type = device_type_of((*args, *kwargs.values()))
         inner = self._devices.group_for(device_type)
         if not counted:
             self._count_other(name, device_type)
-        work: Work = getattr(inner, name)(*args, **kwargs)
-        return work
+        loan = Loan()
+        first = loan.read if name == "send" else loan.written
+        given = [(loan.read if place else first)(one) for place, one in enumerate(args)]
+        named = {
+            key: (loan.read if key.startswith("input") else first)(one)
+            for key, one in kwargs.items()
+        }
+        return loan.give_back(getattr(inner, name)(*given, **named))
+
+    def recv_anysource(self, tensors: list[torch.Tensor], tag: int) -> Work:
+        """Receive from whoever sends first."""
+        # Gloo refuses to receive nothing from anyone, and hands what came to whoever receives next.
+        some = [one if one.numel() else one.new_empty(1) for one in tensors]
+        return self._forward("recv_anysource", (some, tag), {})
 
 
 # Names that a torch version lacks are skipped; some come in an old and a new spelling.
@@ -99,7 +112,6 @@ _COLLECTIVES = (
     "all_to_all_single",
     "send",
     "recv",
-    "recv_anysource",
     "barrier",
     "monitored_barrier",
 )

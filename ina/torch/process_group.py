@@ -26,6 +26,7 @@ from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.torch import embedded, pieces
 from ina.torch.cuda import staging
 from ina.torch.deadlines import Deadlines
+from ina.torch.dense import waited
 from ina.torch.devices import device_type_of
 from ina.torch.env import Settings
 from ina.torch.errors import GroupClosedError, GroupSizeError, SettingError
@@ -162,7 +163,7 @@ class ProcessGroupIna(ReduceScatter):
     ) -> Work:
         if self._closed:
             raise GroupClosedError(f"all_reduce on group {self._group_id}: it has been destroyed")
-        tensors = [pieces.waited(tensor) for tensor in tensors]
+        tensors = [waited(tensor) for tensor in tensors]
         if not self._sums_on(tensors):
             self._count_other("all_reduce", device_type_of(tensors))
             return self._all_reduce_inner(tensors, op, timeout)
@@ -180,20 +181,13 @@ class ProcessGroupIna(ReduceScatter):
         op: ReduceOp | ReduceOp.RedOpType,
         timeout: timedelta | None,
     ) -> Work:
-        inner = self._devices.group_for(device_type_of(tensors))
-        # torch's backends read and write a tensor's memory as if it were contiguous, or refuse.
-        dense, give_back = pieces.dense(tensors)
-        if len(tensors) == 1:
-            opts = AllreduceOptions()
-            opts.reduceOp = op  # type: ignore[assignment]  # torch converts the enumeration
-            if timeout is not None:
-                opts.timeout = timeout
-            return give_back(inner.allreduce(dense, opts))
-        coalesced = AllreduceCoalescedOptions()
-        coalesced.reduceOp = op  # type: ignore[assignment]
+        single = len(tensors) == 1
+        opts = AllreduceOptions() if single else AllreduceCoalescedOptions()
+        opts.reduceOp = op  # type: ignore[assignment]  # torch converts the enumeration
         if timeout is not None:
-            coalesced.timeout = timeout
-        return give_back(inner.allreduce_coalesced(dense, coalesced))
+            opts.timeout = timeout
+        name = "allreduce" if single else "allreduce_coalesced"
+        return self._forward(name, (tensors, opts), {}, counted=True)
 
     def _sum(
         self,

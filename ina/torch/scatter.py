@@ -14,6 +14,7 @@ import torch
 from torch.distributed import ReduceOp, ReduceScatterOptions, Work
 
 from ina.torch import compat, pieces
+from ina.torch.dense import waited
 from ina.torch.gloo import GlooForwarding
 from ina.torch.paths import kind, why_not_network
 from ina.torch.work import Piece
@@ -48,7 +49,7 @@ class ReduceScatter(GlooForwarding):
         self, output: torch.Tensor, inputs: torch.Tensor, *args: Any, **kwargs: Any
     ) -> Work:
         """``inputs``: one tensor with the elements for rank 0, for rank 1 and so on."""
-        call = (compat.REDUCE_SCATTER_SINGLE, (output, inputs, *args), kwargs)
+        call = (compat.REDUCE_SCATTER_SINGLE, (_row(output), inputs, *args), kwargs)
         return self._reduce_scatter([output], [inputs], *_op_and_timeout(args, kwargs), call)
 
     _reduce_scatter_base = reduce_scatter_single  # type: ignore[assignment]  # its older name
@@ -61,7 +62,8 @@ class ReduceScatter(GlooForwarding):
         **kwargs: Any,
     ) -> Work:
         """Several of them, completed together; functional reduce_scatter comes here."""
-        call = (compat.REDUCE_SCATTER_COALESCED, (outputs, inputs, *args), kwargs)
+        rows = [_row(output) for output in outputs]
+        call = (compat.REDUCE_SCATTER_COALESCED, (rows, inputs, *args), kwargs)
         return self._reduce_scatter(outputs, inputs, *_op_and_timeout(args, kwargs), call)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced  # type: ignore[assignment]
@@ -75,11 +77,9 @@ class ReduceScatter(GlooForwarding):
         call: tuple[str, tuple[Any, ...], dict[str, Any]],
     ) -> Work:
         """``call`` is what to ask the inner group where the network cannot do it."""
-        outputs = [pieces.waited(output) for output in outputs]
+        outputs = [waited(output) for output in outputs]
         inputs = [
-            pieces.waited(one)
-            if isinstance(one, torch.Tensor)
-            else [pieces.waited(part) for part in one]
+            waited(one) if isinstance(one, torch.Tensor) else [waited(part) for part in one]
             for one in inputs
         ]
         if not self._sums_on(outputs) or not _fits(outputs, inputs, self.size()):
@@ -97,6 +97,11 @@ class ReduceScatter(GlooForwarding):
             for output, one in zip(outputs, inputs, strict=True)
         ]
         return self._sum("reduce_scatter", parts, op, timeout)
+
+
+def _row(output: torch.Tensor) -> torch.Tensor:
+    """The same memory with a dimension: for one without, Gloo ends the process by a signal."""
+    return output.detach().view(1) if output.dim() == 0 else output
 
 
 def _op_and_timeout(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[_Op, timedelta | None]:

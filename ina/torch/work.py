@@ -12,6 +12,7 @@ from torch.distributed import Work
 from torch.futures import Future
 
 from ina.host.errors import OperationTimeoutError
+from ina.torch.dense import writing
 from ina.torch.errors import WorkTimeoutError
 from ina.torch.worker import Sum
 
@@ -128,8 +129,7 @@ class NetworkWork(Work):
         """Take the sums that are not there yet to where they belong."""
         for piece in self._pieces:
             if piece.deliver is not None:
-                # Inference mode is a thread's own: a tensor made in it is only writable in it.
-                with torch.no_grad(), torch.inference_mode(piece.tensor.is_inference()):
+                with writing(piece.tensor):
                     piece.deliver()
 
     def _outcome(self, _: Future[None]) -> list[torch.Tensor]:

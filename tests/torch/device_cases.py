@@ -118,6 +118,45 @@ def ours_second(rank: int, workers: int) -> dict[str, Any]:
     return {"network": stats.network_all_reduces, "others": stats.other_collectives}
 
 
+def on_one_gpu(rank: int, workers: int) -> int:
+    """Ranks that share a GPU: large sums, a stream that is behind, DDP with the hook.
+
+    The group is Gloo's, since NCCL takes one rank a GPU; the hook's is ina's.
+    """
+    device = torch.device("cuda", 0)
+    state = ina.torch.HookState()
+    for elems in (1, 100_003, 16 << 20):
+        host = _input(rank, elems, torch.float32)
+        work = dist.all_reduce(tensor := host.to(device), group=state.group, async_op=True)
+        assert work is not None
+        work.wait()
+        dist.all_reduce(host, group=state.group)
+        assert torch.equal(_bits(tensor.cpu()), _bits(host)), elems
+    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(200_000_000)  # type: ignore[no-untyped-call]  # values come later
+        tensor = torch.full((5000,), 1.0 + rank, device=device)
+        dist.all_reduce(tensor, group=state.group)
+        assert tensor.eq(sum(range(1, workers + 1))).all()
+    torch.manual_seed(3)
+    layers = [torch.nn.Linear(50, 400), torch.nn.ReLU(), torch.nn.Linear(400, 20)]
+    gradients = []
+    for hook in (None, ina.torch.allreduce_hook):
+        net = torch.nn.Sequential(*layers).to(device)
+        net.zero_grad()
+        model = torch.nn.parallel.DistributedDataParallel(net, bucket_cap_mb=0.02)
+        if hook is not None:
+            model.register_comm_hook(state, hook)
+        inputs = torch.randn(8, 50, generator=torch.Generator().manual_seed(rank)).to(device)
+        torch.autograd.backward(model(inputs).square().sum())
+        gradients.append([one.grad.clone() for one in net.parameters() if one.grad is not None])
+    for plain, summed in zip(*gradients, strict=True):
+        torch.testing.assert_close(summed, plain, rtol=1e-4, atol=1e-4)
+    sums = state.stats().network_all_reduces
+    state.close()
+    return sums
+
+
 def on_gpu(rank: int, workers: int) -> int:
     """Sums of GPU tensors; with ina they have the bits of the CPU's."""
     device = torch.device("cuda", rank % torch.cuda.device_count())

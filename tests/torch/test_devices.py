@@ -90,6 +90,12 @@ def test_a_backend_that_is_not_there_is_named(no_network: ManualSession) -> None
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_ranks_that_share_a_gpu(tmp_path: Path) -> None:
+    said = launch(device_cases.on_one_gpu, 2, tmp_path / "w", backend="gloo", deadline_s=120)
+    assert all(sums > 7 for sums in said)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("backend", ["ina", "cpu:ina,cuda:nccl"])
 def test_gpu_tensors(tmp_path: Path, backend: str) -> None:
     if "nccl" in backend and not dist.is_nccl_available():

@@ -158,14 +158,23 @@ def test_error_passes_through_ddp(session: ManualSession) -> None:
 
 
 def test_a_sum_that_cannot_be_written_back_fails_the_work(session: ManualSession) -> None:
-    overlapping = torch.ones(1).expand(4)
-    work = dist.all_reduce(overlapping, async_op=True)
+    view = torch.ones(4)[::2]
+    work = dist.all_reduce(view, async_op=True)
     future = work.get_future()
+    view.resize_(3)
     session.handles[0].finish()
-    with pytest.raises(RuntimeError, match="single memory location"):
+    with pytest.raises(RuntimeError, match="must match the size"):
         work.wait(timedelta(seconds=20))
-    with pytest.raises(RuntimeError, match="single memory location"):
+    with pytest.raises(RuntimeError, match="must match the size"):
         future.wait()
+
+
+def test_a_tensor_that_overlaps_is_refused_before_anything_is_sent(session: ManualSession) -> None:
+    with pytest.raises(errors.OverlappingTensorError, match=r"shape \(4,\) with strides \(0,\)"):
+        dist.all_reduce(torch.ones(1).expand(4))
+    with pytest.raises(errors.OverlappingTensorError):
+        dist.reduce_scatter_tensor(torch.ones(1).expand(4), torch.ones(4))
+    assert session.ops == []
 
 
 def test_non_contiguous_tensor_of_inference_mode_is_written_back(session: ManualSession) -> None:

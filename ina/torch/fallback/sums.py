@@ -11,6 +11,7 @@ import torch
 from torch.distributed import Work
 
 from ina.errors import InaError
+from ina.torch.dense import writing
 from ina.torch.errors import FallbackError
 from ina.torch.fallback.peers import GlooPeers
 
@@ -164,8 +165,7 @@ class GlooSums:
             one.end(failure)
 
     def _write(self, one: GlooSum, wide: torch.Tensor) -> None:
-        # Inference mode is a thread's own: a tensor made in it is only writable in it.
-        with torch.no_grad(), torch.inference_mode(one.tensor.is_inference()):
+        with writing(one.tensor):
             if one.average and wide.is_floating_point():
                 wide.mul_(torch.tensor(1.0, dtype=torch.float32) / self._workers)
             elif one.average:

@@ -1,0 +1,70 @@
+"""Every collective, layout and dtype: Gloo's answer for contiguous tensors, or a clear error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from ina.torch.dense import check_writable
+from ina.torch.errors import OverlappingTensorError
+from tests.torch import layout_cases
+from tests.torch.launch import finish, launch, outcome, start
+
+
+def test_collectives_of_any_layout(tmp_path: Path) -> None:
+    for wrong, seen in launch(layout_cases.all_of_them, 2, tmp_path / "w", deadline_s=280):
+        assert wrong == []
+        assert seen["equal"] > 1500
+        assert seen["overlap refused"] > 300
+
+
+def test_collectives_of_any_layout_with_a_dead_peer(tmp_path: Path) -> None:
+    processes = start(layout_cases.with_a_dead_peer, 2, tmp_path / "w")
+    finish(processes, 120)
+    ok, said = outcome(tmp_path / "w", 0)
+    assert ok, said
+    wrong, seen = said
+    assert wrong == []
+    assert seen["fails"] > 600
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_sums_of_any_layout_on_a_gpu(tmp_path: Path) -> None:
+    for wrong, seen in launch(layout_cases.sums_on_a_gpu, 2, tmp_path / "w", deadline_s=120):
+        assert wrong == []
+        assert seen["equal"] == seen["network"] > 200
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_collectives_of_any_layout_on_a_gpu(tmp_path: Path) -> None:
+    backend = "cpu:ina,cuda:gloo"  # which takes several ranks on one GPU
+    case = layout_cases.collectives_on_a_gpu
+    for wrong, seen in launch(case, 2, tmp_path / "w", backend=backend, deadline_s=120):
+        assert wrong == []
+        assert seen["equal"] > 200
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "overlaps"),
+    [
+        ((4,), (0,), True),
+        ((1,), (0,), False),
+        ((0, 4), (0, 0), False),
+        ((2, 3), (3, 1), False),
+        ((2, 3), (1, 2), False),
+        ((3, 2), (2, 4), True),
+        ((2, 3), (1, 1), True),
+        ((2, 3), (3, 2), False),  # 0 2 4 and 3 5 7
+        ((3, 4), (3, 2), True),
+        ((2, 2, 2), (8, 0, 1), True),
+    ],
+)
+def test_overlap(shape: tuple[int, ...], strides: tuple[int, ...], overlaps: bool) -> None:
+    tensor = torch.zeros(20).as_strided(shape, strides)
+    if overlaps:
+        with pytest.raises(OverlappingTensorError, match="share memory"):
+            check_writable(tensor)
+    else:
+        check_writable(tensor)
