@@ -6,7 +6,8 @@ of a list is as far to the right as the item's text. An HTML comment on the line
 annotates the block; several annotations are parted by ``;``:
 
 ``skip: REASON``     not executed, and why
-``needs: A, B``      skipped unless each is there: ``root``, a path in the checkout, a tool on PATH
+``needs: A, B``      skipped unless each is there: ``root``, a path in the checkout, a tool on PATH,
+                     ``pip NAME``, a package of Python
 ``file: NAME``       the block is written to NAME, for the commands after it
 ``background``       runs until the page ends; the next block starts when it has printed a line
 ``exact``            what it prints is compared with what the page shows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import re
 import shutil
@@ -62,6 +63,8 @@ class PageRunner:
             if need == "root" and os.geteuid() == 0:
                 continue
             if (ROOT / need).exists() or shutil.which(need, path=self.env["PATH"]):
+                continue
+            if need.startswith("pip ") and importlib.util.find_spec(need.removeprefix("pip ")):
                 continue
             return f"needs {need}"
         return None
