@@ -363,6 +363,30 @@ copied_before_egress = Case(
     [(2, "0807")],
 )
 
+TOO_SOON = state("start", ["ip"])
+TOO_SOON["parser_ops"].insert(0, {"op": "set", "parameters": [ref("meta.port"), ref("ip.proto")]})
+read_before_it_is_extracted = Case(
+    Builder(
+        headers={"ip": IP},
+        parser=[TOO_SOON],
+        metadata=[("port", 9)],
+        ingress=[assign("standard_metadata.egress_spec", "meta.port")],
+        egress=[assign("ip.proto", 9)],
+    ),
+    "0711",
+    [(0, "0911")],
+)
+
+selected_before_it_is_extracted = Case(
+    Builder(
+        headers={"ip": IP},
+        parser=[state("start", [], "ip.proto", {7: "its"}), state("its", ["ip"])],
+        ingress=[if_(valid("ip"), [send(2)], [send(3)])],
+    ),
+    "0711",
+    [(3, "0711")],
+)
+
 CASES = {
     "C": copied,
     "D": made_valid,
@@ -384,4 +408,6 @@ CASES = {
     "default that is not listed": default_that_is_not_listed,
     "equal to more than it holds": equal_to_more_than_it_holds,
     "copied before egress": copied_before_egress,
+    "read before it is extracted": read_before_it_is_extracted,
+    "selected before it is extracted": selected_before_it_is_extracted,
 }

@@ -218,6 +218,8 @@ def selected(
     if case is None:
         return []
     parsed = _parsed_places(program, path)
+    before = path.steps[: 1 + [each.name for each, _ in path.steps].index(state.name)]
+    extracted = effects(program, tuple(each.body for each, _ in before)).writes.whole
     return [
         (key, (value, mask))
         for key, width, (value, mask) in zip(
@@ -226,6 +228,7 @@ def selected(
         if isinstance(key, FieldRef)
         and not key.signed
         and key.width_bits == width
+        and key.header in extracted
         and (key.header, key.field) in parsed
     ]
 
