@@ -12,22 +12,17 @@ from pathlib import Path
 import pytest
 
 from ina.switch.passes.plan import make_plan
-from ina.switch.pipeline import Exact, Pipeline
-from tests.switch.foreign_programs import CASES, Case
+from tests.switch.foreign_case import Case, run
+from tests.switch.foreign_like import FOR_MUTANTS, LIKE
+from tests.switch.foreign_programs import CASES
+
+CASES_HERE = [
+    *(pytest.param(case, id=name) for name, case in (CASES | LIKE).items()),
+    *(pytest.param(case, id=name, marks=pytest.mark.long) for name, case in FOR_MUTANTS.items()),
+]
 
 
-def run(case: Case, cache_dir: Path) -> list[tuple[int, str]]:
-    """What leaves, as (port, hex)."""
-    with Pipeline.load(case.program.json(), cache_dir=cache_dir) as pipeline:
-        for table, key, action, params in case.entries:
-            pipeline.insert(table, [Exact(key)], action, params)
-        if case.replicas:
-            pipeline.set_multicast(1, case.replicas)
-        sent = pipeline.process(0, bytes.fromhex(case.packet))
-    return [(port, data.hex()) for port, data in sent]
-
-
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("case", CASES_HERE)
 def test_main_and_general_path_do_what_is_right(
     case: Case, cache_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
