@@ -84,7 +84,6 @@ PASS_MUTANTS = [
         does_not_ask("entry_fields", name, NOTHING)
         for name in ("effects_before", "effects_outside")
     ),
-    does_not_ask("reroll", "_is_free", True),
     does_not_ask("reroll", "_is_set_first", True),
     does_not_ask("reroll", "_is_one_in_each_row", True),
     does_not_ask("reroll", "is_invariant", True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -13,6 +14,8 @@ from ina.switch.ir.stmt import Loop
 from ina.switch.ir.walk import all_parts, walk
 from ina.switch.passes.plan import make_plan
 from ina.switch.passes.reroll import reroll_program
+from tests.switch.foreign_like import FOR_MUTANTS, LIKE
+from tests.switch.foreign_programs import CASES
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 
@@ -33,6 +36,19 @@ def test_sums_and_overwrites_become_loops() -> None:
 def test_other_programs_stay_as_they_are(name: str) -> None:
     program = load_program(PROGRAMS / f"{name}.json")
     assert reroll_program(program) == program
+
+
+@pytest.mark.parametrize("name", ["R5", "prefix sums", "carried on", "sent in a run"])
+def test_iterations_that_depend_on_each_other_stay_unrolled(name: str) -> None:
+    program = load_program((CASES | LIKE | FOR_MUTANTS)[name].program.json())
+    assert loops(reroll_program(program)) == []
+
+
+def test_only_what_else_iterations_change_keeps_one_of_them_unrolled() -> None:
+    """The mutant that does not look at it makes a loop."""
+    program = load_program(CASES["R5"].program.json())
+    with mock.patch("ina.switch.passes.reroll._is_free", return_value=True):
+        assert loops(reroll_program(program)) != []
 
 
 def test_registers_that_are_indexed_alike_are_fused() -> None:
