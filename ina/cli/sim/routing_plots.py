@@ -30,7 +30,7 @@ def _draw(family: str, outcomes: Sequence[Outcome], folder: Path) -> Path:
     cases = list(dict.fromkeys(it.case for it in outcomes))
     policies = list(dict.fromkeys(it.policy for it in outcomes))
     height = _BAR * len(cases) * (len(policies) + 1) + 1.2
-    figure = Figure(figsize=(8.0, height), layout="constrained")
+    figure = Figure(figsize=(9.0, height), layout="constrained")
     axes: Axes = figure.subplots()
     for number, name in enumerate(policies):
         of = {it.case: it for it in outcomes if it.policy == name and not it.refused}
@@ -43,7 +43,7 @@ def _draw(family: str, outcomes: Sequence[Outcome], folder: Path) -> Path:
     axes.set_xscale("log")
     axes.axvline(1.0, color="black", linewidth=0.8, linestyle=":")
     axes.set_xlabel("time of a step ÷ its bound")
-    axes.legend(fontsize="x-small", loc="lower right")
+    axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     axes.set_title(family, fontsize="medium")
     path = folder / f"{family}.svg"
     figure.savefig(path, metadata={"Date": None})

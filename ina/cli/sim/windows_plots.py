@@ -14,7 +14,6 @@ from ina.sim.windows.outcome import Runs
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_BESIDE = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False}
 _MOST_LINES = 10
 """With more jobs or flows in a panel names would hide what they name."""
 
@@ -49,36 +48,55 @@ def draw_all(
 
 
 def _over_time(family: Family, cell: Cell, series: Mapping[str, Series]) -> Figure:
-    """A column an algorithm; all of a row have one scale."""
-    figure = _figure(2.6 * len(series) + 0.8, 6.4)
-    rows: Any = figure.subplots(3, len(series), sharex=True, sharey="row", squeeze=False)
+    """A row an algorithm; all of a column have one scale.
+
+    A page is some 800 pixels wide: more than three panels side by side cannot be read there.
+    """
+    figure = _figure(10.0, 1.9 * len(series) + 0.9)
+    rows: Any = figure.subplots(
+        len(series), 4, sharex=True, sharey="col", squeeze=False, width_ratios=(3, 3, 3, 1.1)
+    )
     threshold_kib = cell.net.threshold_bytes / 1024
-    for column, (name, one) in enumerate(series.items()):
-        windows, queue, goodput = (row[column] for row in rows)
+    for row, (name, one) in zip(rows, series.items(), strict=True):
+        windows, queue, goodput, names = row
         _lines(windows, one.at_ms, one.windows)
         _lines(queue, one.at_ms, one.queues_kib)
         _lines(goodput, one.at_ms, one.goodput_gbit)
         queue.axhline(threshold_kib, color="black", linewidth=0.8, linestyle=":")
         goodput.axhline(cell.limit.goodput_gbit, color="black", linewidth=0.8, linestyle=":")
-        windows.set_title(name)
-        goodput.set_xlabel("ms")
-        queue.legend(fontsize="xx-small", loc="upper right")  # not the same ports everywhere
-        if column == len(series) - 1:
-            for ax in (windows, goodput):
-                ax.legend(fontsize="x-small", **_BESIDE)
-    labels = ("window, packets", "longest queues, KiB", "goodput, Gbit/s")
-    for row, label in zip(rows, labels, strict=True):
-        row[0].set_ylabel(label)
-        row[0].set_ylim(bottom=0)
+        windows.set_ylabel(name, fontweight="bold")
+        _legends(names, windows, queue)
+    heads = ("window, packets", "longest queues, KiB", "goodput, Gbit/s")
+    for ax, head in zip(rows[0], heads, strict=False):
+        ax.set_title(head, fontsize="medium")
+        ax.set_ylim(bottom=0)
+    for ax in rows[-1][:3]:
+        ax.set_xlabel("ms")
     # What has waited for a lost segment comes at once, and is no rate.
-    rows[2][0].set_ylim(top=min(rows[2][0].get_ylim()[1], 1.15 * cell.net.rate_gbit))
+    rows[0][2].set_ylim(top=min(rows[0][2].get_ylim()[1], 1.15 * cell.net.rate_gbit))
     figure.suptitle(f"{family.name}: {cell.name}", fontsize="medium")
     return figure
 
 
+def _legends(ax: Any, windows: Any, queue: Any) -> None:
+    """Beside the row, where they hide nothing. Queues are not of the same ports everywhere."""
+    ax.axis("off")
+    beside = {"fontsize": "x-small", "frameon": False, "borderaxespad": 0.0, "alignment": "left"}
+    lines, names = windows.get_legend_handles_labels()
+    if names:
+        title = "jobs, flows"
+        first = ax.legend(lines, names, title=title, title_fontsize="x-small", loc="upper left",
+                          bbox_to_anchor=(0, 1), **beside)  # fmt: skip
+        ax.add_artist(first)
+    lines, names = queue.get_legend_handles_labels()
+    if names:
+        ax.legend(lines, names, title="queue", title_fontsize="x-small", loc="lower left",
+                  bbox_to_anchor=(0, 0), **beside)  # fmt: skip
+
+
 def _completions(family: Family, cell: Cell, times_us: Mapping[str, Sequence[float]]) -> Figure:
     """Shares of flows that took no longer, by algorithm."""
-    figure = _figure(6.0, 4.0)
+    figure = _figure(7.4, 4.0)
     ax = figure.subplots()
     for name, times in times_us.items():
         ordered = sorted(times)
@@ -90,7 +108,7 @@ def _completions(family: Family, cell: Cell, times_us: Mapping[str, Sequence[flo
     ax.set_ylim(0, 1.01)
     ax.axhline(0.99, color="black", linewidth=0.8, linestyle=":")
     ax.grid(alpha=0.3)
-    ax.legend(fontsize="small")
+    ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     figure.suptitle(f"{family.name}: {cell.name}", fontsize="medium")
     return figure
 
