@@ -99,6 +99,8 @@ class PipelineStruct(ctypes.Structure):
         ("direct_counter_write", CFUNCTYPE(c_int, c_void_p, c_uint32, c_int64, c_uint64, c_uint64)),
         ("register_read", CFUNCTYPE(c_int, c_void_p, c_uint32, c_uint64, c_void_p)),
         ("register_write", CFUNCTYPE(c_int, c_void_p, c_uint32, c_uint64, c_uint64)),
+        ("clone_set", CFUNCTYPE(c_int, c_void_p, c_uint32, c_void_p, c_uint32, c_uint32)),
+        ("digest_take", CFUNCTYPE(c_int, c_void_p, c_void_p, c_uint32)),
     )
 
 

@@ -22,6 +22,7 @@ from ina.switch.errors import (
 from ina.switch.ir import Program, load_program
 from ina.switch.ir.load import read_json
 from ina.switch.ir.program import Action, Table
+from ina.switch.ir.turns import SESSION_BITS, Digest
 from ina.switch.match import Exact, KeyMatch, Lpm, Optional, Range, Ternary, encode_key, to_words
 from ina.switch.passes.plan import make_plan
 from ina.switch.queues import LinkQueues
@@ -29,6 +30,7 @@ from ina.switch.queues import LinkQueues
 __all__ = ["Exact", "KeyMatch", "Lpm", "Optional", "Pipeline", "Range", "Ternary"]
 
 _BATCH = 256
+_MOST_DIGEST_WORDS = 1024
 _read = functools.lru_cache(maxsize=4)(load_program)  # a client may set the same program again
 
 
@@ -197,16 +199,44 @@ class Pipeline:
 
     def set_multicast(self, group: int, replicas: Sequence[tuple[int, int]]) -> None:
         """Replace a group's (egress_port, rid) pairs; none deletes the group. Groups: 1..65535."""
-        for port, rid in replicas:
-            if not 0 <= port < abi.MAX_PORTS or not 0 <= rid < 1 << 16:
-                raise InvalidEntryError(f"replica (port {port}, rid {rid}) is out of range")
+        what = f"multicast group {group}"
         if not 1 <= group < 1 << 16:
-            raise InvalidEntryError(f"multicast group {group} is not in 1..65535")
-        array = (abi.Replica * max(len(replicas), 1))(*itertools.starmap(abi.Replica, replicas))
+            raise InvalidEntryError(f"{what} is not in 1..65535")
+        array = _replicas(replicas)
         code = self._table.contents.multicast_set(self._alive(), group, array, len(replicas))
-        if code == abi.FULL:
-            raise MemoryError("no memory for a multicast group")
-        self._check(code, f"multicast group {group}")
+        self._check_replicas(code, what)
+
+    def set_clone_session(
+        self, session: int, replicas: Sequence[tuple[int, int]], most_bytes: int = 0
+    ) -> None:
+        """Where clones of a session (0..32767) go: (egress_port, rid) pairs; none deletes it.
+
+        ``most_bytes``: clones are cut to so many; 0: they are not.
+        """
+        what = f"clone session {session}"
+        if not 0 <= session < 1 << SESSION_BITS:
+            raise InvalidEntryError(f"{what} is not in 0..{(1 << SESSION_BITS) - 1}")
+        if not 0 <= most_bytes < 1 << 32:
+            raise InvalidEntryError(f"{what}: {most_bytes} bytes is not in 0..{(1 << 32) - 1}")
+        array = _replicas(replicas)
+        code = self._table.contents.clone_set(
+            self._alive(), session, array, len(replicas), most_bytes
+        )
+        self._check_replicas(code, what)
+
+    def take_digest(self) -> tuple[Digest, tuple[int, ...]] | None:
+        """The oldest digest that was not taken, with its values; None: there is none."""
+        words = (ctypes.c_uint64 * _MOST_DIGEST_WORDS)()
+        count = self._table.contents.digest_take(self._alive(), words, len(words))
+        if count == abi.NOT_FOUND:
+            return None
+        self._check(count, "a digest")
+        digest, values, at = self.program.turns.digests[words[0]], [], 1
+        for ref in digest.fields:
+            parts = words[at : at + (ref.width_bits + 63) // 64]
+            values.append(sum(word << 64 * i for i, word in enumerate(parts)))
+            at += len(parts)
+        return digest, tuple(values)
 
     # -- counters and registers --
 
@@ -340,9 +370,22 @@ class Pipeline:
         self._check(code, what)
         return packets.value, count.value
 
+    @classmethod
+    def _check_replicas(cls, code: int, what: str) -> None:
+        if code == abi.FULL:
+            raise MemoryError(f"no memory for {what}")
+        cls._check(code, what)
+
     @staticmethod
     def _check(code: int, what: str) -> None:
         if code == abi.NOT_FOUND:
             raise EntryNotFoundError(f"{what}: no such entry or index")
         if code < 0:
             raise InvalidEntryError(f"{what}: refused (code {code})")
+
+
+def _replicas(pairs: Sequence[tuple[int, int]]) -> ctypes.Array[abi.Replica]:
+    for port, rid in pairs:
+        if not 0 <= port < abi.MAX_PORTS or not 0 <= rid < 1 << 16:
+            raise InvalidEntryError(f"replica (port {port}, rid {rid}) is out of range")
+    return (abi.Replica * max(len(pairs), 1))(*itertools.starmap(abi.Replica, pairs))

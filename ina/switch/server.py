@@ -8,6 +8,7 @@ import logging
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -94,8 +95,8 @@ class SoftSwitch:
             raise InvalidInputError(f"loss of port {number}: there is no such port")
         if not 0 <= delay_us <= MAX_DELAY_US:
             raise InvalidInputError(f"delay {delay_us} us: not in 0..{MAX_DELAY_US}")
-        if not 0 < device_id < 1 << 64:
-            raise InvalidInputError(f"device id {device_id}: not in 1..2^64-1")
+        if not 0 <= device_id < 1 << 64:  # controllers of p4lang/tutorials begin at 0
+            raise InvalidInputError(f"device id {device_id}: not in 0..2^64-1")
         self._credentials = server_credentials(tls) if tls else None
         self._specs = tuple(ports)
         self._wanted_grpc_addr = grpc_addr
@@ -308,6 +309,7 @@ class SoftSwitch:
             packet = loop.next_cpu_packet(_CPU_POLL_NS)
             if packet is not None:
                 self._device.packet_in(packet)
+            self._device.tell_digests(time.monotonic_ns(), time.time_ns())
 
 
 def _split(address: str) -> tuple[str, int]:

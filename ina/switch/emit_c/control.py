@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ina.switch.emit_c.c_types import container
 from ina.switch.emit_c.layout import Layout
+from ina.switch.emit_c.turns import record_words
 from ina.switch.emit_c.writer import Writer
 from ina.switch.ir.program import ActionCall, KeyValue, MatchKind
 from ina.switch.passes.tables import Lookup, TablePlan, words_of
@@ -23,11 +24,12 @@ def emit_control(layout: Layout, out: Writer, digest: str) -> None:
     _emit_lifecycle(layout, out)
     _emit_table_functions(out)
     _emit_counters(layout, out)
+    _emit_turn_functions(layout, out)
     names = "create, destroy, process, table_insert, table_modify, table_delete, table_set_default"
     rest = "multicast_set, counter_read, counter_write, direct_counter_read, direct_counter_write"
     out.line("static const ina_pipeline pipeline = {")
     out.line(f'    INA_PIPELINE_ABI, "{digest}", {names},')
-    out.line(f"    {rest}, register_read, register_write,")
+    out.line(f"    {rest}, register_read, register_write, clone_set, digest_take,")
     out.line("};")
     out.line()
     out.line("const ina_pipeline *ina_pipeline_get(void);")
@@ -154,6 +156,10 @@ def _emit_lifecycle(layout: Layout, out: Writer) -> None:
             out.line("free(S->groups[i].replicas);")
         out.line("free(S->groups);")
         out.line("free(S->gathered);")
+        if layout.program.turns:
+            out.line("ina_clones_free(&S->clones);")
+            out.line("free(S->turns);")
+            out.line("free(S->digests.records);")
         out.line("pthread_mutex_destroy(&S->mutex);")
         out.line("free(S->memory);")
     out.line()
@@ -180,6 +186,8 @@ def _emit_lifecycle(layout: Layout, out: Writer) -> None:
         out.line("S->groups = calloc(INA_GROUPS, sizeof *S->groups);")
         out.line("S->gathered = malloc(INA_MOST_GATHERED_BYTES);")
         out.line("bool ok = S->groups != NULL && S->gathered != NULL;")
+        if layout.program.turns:
+            _create_turns(layout, out)
         for plan in layout.plan.tables:
             name = layout.table(plan)
             arguments = f"&S->{name}, &{name}_spec, S->{name}_slots, S->{name}_index"
@@ -189,6 +197,42 @@ def _emit_lifecycle(layout: Layout, out: Writer) -> None:
         out.line("destroy(S);")
         out.line("return NULL;")
     out.line()
+
+
+def _create_turns(layout: Layout, out: Writer) -> None:
+    words = record_words(layout)
+    out.line("S->turns = calloc(INA_MOST_TURNS, sizeof *S->turns);")
+    out.line("S->clones.sessions = calloc(INA_SESSIONS, sizeof *S->clones.sessions);")
+    out.line(f"S->digests.record_words = {words};")
+    out.line(f"S->digests.records = calloc(INA_MOST_DIGESTS, {words} * sizeof(uint64_t));")
+    out.line("ok = ok && S->turns && S->clones.sessions && S->digests.records;")
+
+
+def _emit_turn_functions(layout: Layout, out: Writer) -> None:
+    there = bool(layout.program.turns)
+    clones, digests = ("S->clones", "S->digests") if there else ("none", "none")
+    for head, declaration, code in (
+        (
+            "static int clone_set(void *const opaque, uint32_t session, "
+            "const ina_replica *const replicas, uint32_t count, uint32_t most_bytes)",
+            "ina_clones none = {NULL, 0};",
+            f"ina_clone_set(&{clones}, session, replicas, count, most_bytes)",
+        ),
+        (
+            "static int digest_take(void *const opaque, uint64_t *const words, uint32_t room)",
+            "ina_digests none = {NULL, 0, 0, 0, 0};",
+            f"ina_digest_take(&{digests}, words, room)",
+        ),
+    ):
+        with out.block(head):
+            out.line("state *const S = opaque;")
+            if not there:
+                out.line(declaration)
+            out.line("pthread_mutex_lock(&S->mutex);")
+            out.line(f"const int code = {code};")
+            out.line("pthread_mutex_unlock(&S->mutex);")
+            out.line("return code;")
+        out.line()
 
 
 def _emit_entry(

@@ -8,7 +8,7 @@ from ina.switch.emit_c.c_types import container
 from ina.switch.emit_c.control import emit_control
 from ina.switch.emit_c.deparser import emit_checksums, emit_deparser
 from ina.switch.emit_c.layout import Layout, TypeLayout
-from ina.switch.emit_c.packet_path import emit_process
+from ina.switch.emit_c.packet_path import emit_once, emit_process
 from ina.switch.emit_c.parser import emit_parser
 from ina.switch.emit_c.statements import Statements
 from ina.switch.emit_c.tables import (
@@ -20,6 +20,7 @@ from ina.switch.emit_c.tables import (
     index_words,
     slot_bytes,
 )
+from ina.switch.emit_c.turns import emit_turn_types, emit_turns
 from ina.switch.emit_c.where import GENERAL, Where
 from ina.switch.emit_c.writer import Writer
 from ina.switch.ir.stmt import Block
@@ -37,6 +38,7 @@ def emit_c(plan: Plan, digest: str) -> str:
     out.line('#include "ina_pipeline.h"')
     out.line()
     _emit_types(layout, out)
+    emit_turn_types(layout, out)
     _emit_state(layout, out)
     emit_specs(layout, out)
     emit_early_type(layout, out)
@@ -46,7 +48,7 @@ def emit_c(plan: Plan, digest: str) -> str:
     _emit_pipelines(general)
     emit_checksums(general)
     most_header_bytes = emit_deparser(layout, out)
-    emit_process(general, most_header_bytes)
+    emit_process(general, most_header_bytes, emit_turns if plan.program.turns else emit_once)
     emit_control(layout, out, digest)
     return out.text()
 
@@ -154,6 +156,10 @@ def _emit_state(layout: Layout, out: Writer) -> None:
         out.line("pthread_mutex_t mutex;")
         out.line("uint32_t most_replicas;")
         out.line("ina_group *groups;")
+        if layout.program.turns:
+            out.line("ina_clones clones;")
+            out.line("turn *turns;")
+            out.line("ina_digests digests;")
         out.line("uint8_t *gathered; // a frame that came in two parts")
         for table in layout.plan.tables:
             out.line(f"ina_table {layout.table(table)};")

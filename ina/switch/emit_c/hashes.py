@@ -52,6 +52,8 @@ def csum16_terms(to: Code, inputs: tuple[HashInput, ...]) -> list[tuple[str, str
     A sum of 16-bit words modulo 2^16 - 1 does not care for carries between words: a field counts as
     its value shifted to its place within a word.
     """
+    if any(item.payload for item in inputs):
+        return None
     runs: list[tuple[str, list[HashInput]]] = []
     for item in inputs:
         if not runs or runs[-1][0] != item.header:
@@ -83,8 +85,11 @@ def emit_csum16(to: Code, inputs: tuple[HashInput, ...], name: str) -> None:
     if terms is None:
         to.out.line(f"uint16_t {name};")
         with to.out.block(""):
-            emit_bits(to, inputs)
-            to.out.line(f"{name} = (uint16_t)ina_hash_csum16(&bits);")
+            emit_bits(to, tuple(item for item in inputs if not item.payload))
+            code = "ina_hash_csum16(&bits)"
+            if any(item.payload for item in inputs):
+                code = "ina_csum16_payload(&bits, p->data + p->offset, p->length - p->offset)"
+            to.out.line(f"{name} = (uint16_t){code};")
         return
     to.out.line(f"uint64_t {name}_sum = 0;")
     for valid, addend in terms:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ina.switch.emit_c.code import Code
@@ -15,13 +16,16 @@ from ina.switch.ir.expr import FieldRef
 from ina.switch.passes.plan import MainPath
 
 
-def emit_process(to: Code, most_header_bytes: int) -> None:
-    """``process_one`` and the batch entry point."""
+def emit_process(to: Code, most_header_bytes: int, emit_one: Callable[[Code], str]) -> None:
+    """``process_one`` and the batch entry point.
+
+    ``emit_one`` prints the former; what it returns is C for the most copies of one packet.
+    """
     layout, out = to.layout, to.out
     main = layout.plan.main
     out.line(f"#define INA_MOST_HEADER_BYTES {most_header_bytes}")
     out.line()
-    _packet_function(to.at(GENERAL), None)
+    most_copies = emit_one(to.at(GENERAL))
     if main is not None:
         _packet_function(to.at(ON_MAIN), main)
     with out.block(
@@ -39,7 +43,7 @@ def emit_process(to: Code, most_header_bytes: int) -> None:
         with out.block("for (; at != end; at++)"):
             out.line("const size_t length = ina_length(at);")
             with out.block("if (INA_UNLIKELY(length >= room))"):
-                out.line("room = ina_room(out, S->most_replicas, INA_MOST_HEADER_BYTES);")
+                out.line(f"room = ina_room(out, {most_copies}, INA_MOST_HEADER_BYTES);")
                 out.line("if (length >= room) break;")
             first, last = layout.plan.first_bytes
             fetch = f"ina_prefetch(at[INA_PREFETCH].data, {first}, {last})"
@@ -64,6 +68,12 @@ def _is_for_main(main: MainPath) -> str:
     return f"!at->tail || (at->length == {split} && length == {size})"
 
 
+def emit_once(to: Code) -> str:
+    """``process_one`` of programs in which a packet goes through the pipelines once."""
+    _packet_function(to, None)
+    return "S->most_replicas"
+
+
 def _packet_function(to: Code, main: MainPath | None) -> None:
     """``process_one`` for any packet; ``process_main`` returns false, with nothing done, off the
     main path."""
@@ -75,39 +85,54 @@ def _packet_function(to: Code, main: MainPath | None) -> None:
         parameters += ", size_t *const room"
     with out.block(f"{head}({parameters})"):
         _arrive(layout, out)
-        early = _parse_main(to, main) if main else _parse(layout, out)
+        early = _parse_main(to, main) if main else parse_any(layout, out)
         out.line(f"ingress_main(S, p{early});" if main else "ingress(S, p);")
-        _replicas(layout, out, "return true;" if main else "return;")
+        choose_replicas(layout, out, "return true;" if main else "return;")
         if main:
             _unpack_late(layout, out, main)
-        sums = emit_wire_sums(layout, out)
-        fixed = read_fixed(layout, out)
-        saved = _saved(layout)
-        arrays = [each for each in saved if each.is_array]
-        for each in saved:
-            each.save(out)
-        if main:
-            out.line("ina_tail shared = {NULL, 0, out->share_tails && copies > 1, false};")
-        # What the copies go on from: bytes that are stored cannot change these, as those of *out.
-        out.line("ina_packet_out *sent = out->packets + out->count;")
-        out.line("uint8_t *to = out->arena + out->arena_used;")
-        out.line("uint32_t *const depth_pkts = out->depth_pkts;")
-        with out.block("for (uint32_t i = 0; i < copies; i++)"):
-            # Scalars even before the first copy: so nothing is carried from one copy to the next.
-            for each in saved:
-                if not each.is_array:
-                    each.restore(out)
-            if arrays:
-                with out.block("if (i > 0)"):
-                    for each in arrays:
-                        each.restore(out)
-            _send(layout, out, sums, fixed, main=main is not None)
-        out.line("out->arena_used = (size_t)(to - out->arena);")
-        out.line("out->count = (size_t)(sent - out->packets);")
+        send_copies(layout, out, main)
         if main:
             out.line("*room = 0;")
             out.line("return true;")
     out.line()
+
+
+def send_copies(
+    layout: Layout,
+    out: Writer,
+    main: MainPath | None,
+    on_egress: Callable[[], None] = lambda: None,
+    on_deparsed: Callable[[], None] = lambda: None,
+) -> None:
+    """Egress and the deparser for each of ``copies``.
+
+    ``on_egress`` prints what is done when a copy has passed egress, ``on_deparsed`` what is done
+    with its ``length`` bytes at ``to`` before they are sent.
+    """
+    sums = emit_wire_sums(layout, out)
+    fixed = read_fixed(layout, out)
+    saved = _saved(layout)
+    arrays = [each for each in saved if each.is_array]
+    for each in saved:
+        each.save(out)
+    if main:
+        out.line("ina_tail shared = {NULL, 0, out->share_tails && copies > 1, false};")
+    # What the copies go on from: bytes that are stored cannot change these, as those of *out.
+    out.line("ina_packet_out *sent = out->packets + out->count;")
+    out.line("uint8_t *to = out->arena + out->arena_used;")
+    out.line("uint32_t *const depth_pkts = out->depth_pkts;")
+    with out.block("for (uint32_t i = 0; i < copies; i++)"):
+        # Scalars even before the first copy: so nothing is carried from one copy to the next.
+        for each in saved:
+            if not each.is_array:
+                each.restore(out)
+        if arrays:
+            with out.block("if (i > 0)"):
+                for each in arrays:
+                    each.restore(out)
+        _send(layout, out, sums, fixed, main is not None, on_egress, on_deparsed)
+    out.line("out->arena_used = (size_t)(to - out->arena);")
+    out.line("out->count = (size_t)(sent - out->packets);")
 
 
 def _unpack_late(layout: Layout, out: Writer, main: MainPath) -> None:
@@ -119,7 +144,7 @@ def _unpack_late(layout: Layout, out: Writer, main: MainPath) -> None:
         out.line(f"{layout.field(ref, late=False)} = {layout.field(ref, late=True)};")
 
 
-def _set(layout: Layout, out: Writer, field: str, value: str) -> None:
+def set_standard(layout: Layout, out: Writer, field: str, value: str) -> None:
     """A standard_metadata field, if the program has it and any use for it."""
     target = layout.standard(field)
     if target is not None:
@@ -130,36 +155,47 @@ def _set(layout: Layout, out: Writer, field: str, value: str) -> None:
 
 def _arrive(layout: Layout, out: Writer) -> None:
     """A packet of which nothing is known but its bytes and when and where it came."""
-    program = layout.program
     out.line("packet storage;")
     out.line("packet_arrays arrays;")
     out.line("packet *const p = &storage;")
     out.line("p->arrays = &arrays;")
-    out.line("p->data = in->data;")
-    out.line("p->length = (uint32_t)ina_length(in);")
+    forget(layout, out, "in->data", "(uint32_t)ina_length(in)")
+    set_standard(layout, out, "ingress_port", "in->port")
+    set_standard(layout, out, "packet_length", "p->length")
+    set_standard(layout, out, "ingress_global_timestamp", "in->now_ns / 1000")
+
+
+def forget(layout: Layout, out: Writer, data: str, length: str) -> None:
+    """``p`` is a packet of these bytes of which nothing else is known."""
+    program = layout.program
+    out.line(f"p->data = {data};")
+    out.line(f"p->length = {length};")
     out.line("p->truncate = UINT32_MAX;")
     if layout.plan.counts_length:
         out.line("p->told_length = p->length;")
     for name, header in program.headers.items():
-        if header.metadata:
-            out.line(f"{layout.header(name)} = ({layout.metadata[name].c_name}){{0}};")
-        elif not header.stack:
+        if not header.metadata and not header.stack:
             out.line(f"{layout.valid(name)} = 0;")
             out.line(f"{layout.wire(name)} = {layout.wire_before(name)};")
             if name not in layout.plan.apart:
                 c_type = layout.types[header.type.name].c_name
                 out.line(f"{layout.header(name)} = ({c_type}){{0}};")
+    forget_metadata(layout, out)
     for name in program.stacks:
         path = layout.stack(name)
         out.line(f"memset({path}, 0, sizeof {path});")
         out.line(f"memset({path}_valid, 0, sizeof {path}_valid);")
         out.line(f"{path}_next = 0;")
-    _set(layout, out, "ingress_port", "in->port")
-    _set(layout, out, "packet_length", "p->length")
-    _set(layout, out, "ingress_global_timestamp", "in->now_ns / 1000")
 
 
-def _parse(layout: Layout, out: Writer) -> str:
+def forget_metadata(layout: Layout, out: Writer) -> None:
+    """All of it is 0."""
+    for name, header in layout.program.headers.items():
+        if header.metadata:
+            out.line(f"{layout.header(name)} = ({layout.metadata[name].c_name}){{0}};")
+
+
+def parse_any(layout: Layout, out: Writer) -> str:
     """The general way from the packet to ingress; returns what ingress has of it but the packet."""
     out.line("const uint32_t parser_error = parse(p);")
     _parsed(layout, out)
@@ -185,7 +221,7 @@ def _parse_main(to: Code, main: MainPath) -> str:
 
 def _parsed(layout: Layout, out: Writer) -> None:
     out.line("(void)parser_error;")
-    _set(layout, out, "parser_error", "parser_error")
+    set_standard(layout, out, "parser_error", "parser_error")
     for name, header in layout.program.headers.items():
         if not header.stack and name in layout.plan.apart:
             path = layout.header(name)
@@ -196,10 +232,11 @@ def _verify(layout: Layout, out: Writer, function: str) -> None:
     if any(checksum.verify for checksum in layout.program.checksums):
         out.line(f"const bool checksum_error = {function}(p);")
         out.line("(void)checksum_error;")
-        _set(layout, out, "checksum_error", "checksum_error")
+        set_standard(layout, out, "checksum_error", "checksum_error")
 
 
-def _replicas(layout: Layout, out: Writer, leave: str) -> None:
+def choose_replicas(layout: Layout, out: Writer, leave: str) -> None:
+    """``replicas`` and ``copies``, or ``single``; ``leave`` is what is done if there are none."""
     out.line("ina_replica single;")
     out.line("const ina_replica *replicas = &single;")
     out.line("uint32_t copies = 1;")
@@ -208,13 +245,13 @@ def _replicas(layout: Layout, out: Writer, leave: str) -> None:
         with out.block(f"if ({group})"):
             out.line(f"replicas = S->groups[{group} & (INA_GROUPS - 1)].replicas;")
             out.line(f"copies = S->groups[{group} & (INA_GROUPS - 1)].count;")
-            _set(layout, out, "instance_type", "INA_INSTANCE_REPLICATION")
+            set_standard(layout, out, "instance_type", "INA_INSTANCE_REPLICATION")
     with out.block("else" if group is not None else ""):
         out.line(f"if ({spec} == INA_DROP_PORT) {leave}")
         out.line(f"single.egress_port = {spec};")
         rid = layout.standard("egress_rid")
         out.line(f"single.rid = {rid or 0};")
-        _set(layout, out, "instance_type", "INA_INSTANCE_NORMAL")
+        set_standard(layout, out, "instance_type", "INA_INSTANCE_NORMAL")
 
 
 @dataclass(frozen=True)
@@ -254,24 +291,34 @@ def _saved(layout: Layout) -> list[_Saved]:
     return [_Saved(*each, f"saved_{number}") for number, each in enumerate(found)]
 
 
-def _send(layout: Layout, out: Writer, sums: str, fixed: str, *, main: bool) -> None:
+def _send(
+    layout: Layout,
+    out: Writer,
+    sums: str,
+    fixed: str,
+    main: bool,
+    on_egress: Callable[[], None],
+    on_deparsed: Callable[[], None],
+) -> None:
     out.line("const uint32_t port = replicas[i].egress_port & (INA_MAX_PORTS - 1);")
-    _set(layout, out, "egress_port", "port")
-    _set(layout, out, "egress_rid", "replicas[i].rid")
+    set_standard(layout, out, "egress_port", "port")
+    set_standard(layout, out, "egress_rid", "replicas[i].rid")
     length = "p->told_length" if layout.plan.counts_length else "p->length"
-    _set(layout, out, "packet_length", length)
-    _set(layout, out, "enq_timestamp", "in->now_ns / 1000")
-    _set(layout, out, "enq_qdepth", "depth_pkts[port]")
-    _set(layout, out, "deq_qdepth", "depth_pkts[port]")
-    _set(layout, out, "deq_timedelta", "0")
-    _set(layout, out, "egress_global_timestamp", "in->now_ns / 1000")
+    set_standard(layout, out, "packet_length", length)
+    set_standard(layout, out, "enq_timestamp", "in->now_ns / 1000")
+    set_standard(layout, out, "enq_qdepth", "depth_pkts[port]")
+    set_standard(layout, out, "deq_qdepth", "depth_pkts[port]")
+    set_standard(layout, out, "deq_timedelta", "0")
+    set_standard(layout, out, "egress_global_timestamp", "in->now_ns / 1000")
     spec = layout.standard("egress_spec")
     out.line(f"{spec} = 0;")
     out.line(f"egress(S, p{fixed});")
+    on_egress()
     out.line(f"if ({spec} == INA_DROP_PORT) continue;")
     out.line(f"update_checksums(p{sums});")
     call = "deparse_main(p, to, &shared)" if main else "deparse(p, to)"
     out.line(f"const uint32_t length = {call};")
+    on_deparsed()
     tail = "NULL, 0"
     if main:
         tail = "shared.used ? shared.data : NULL, shared.used ? shared.length : 0"

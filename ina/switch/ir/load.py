@@ -12,7 +12,7 @@ from ina.switch.ir.architecture import (
     join_intrinsic_metadata,
 )
 from ina.switch.ir.data import Counter, Field, Header, HeaderType, Register, Stack
-from ina.switch.ir.expr import BoolConst, FieldRef, Unary
+from ina.switch.ir.expr import BoolConst, Const, FieldRef, Unary
 from ina.switch.ir.json_access import (
     Json,
     get_dict,
@@ -30,12 +30,12 @@ from ina.switch.ir.places import place_of, place_of_field, place_of_union
 from ina.switch.ir.program import Action, Checksum, Param, Program
 from ina.switch.ir.scope import MAX_FIELD_BITS, Calculation, Scope
 from ina.switch.ir.stmt import HashInput
+from ina.switch.ir.turns import load_turns
 
 _UNIONS = ("header_unions", "header_union_stacks")
 _REFUSED = {
     "meter_arrays": "meters",
     "parse_vsets": "parser value sets",
-    "learn_lists": "digests",
     "extern_instances": "extern objects other than counters and registers",
 }
 MAX_REGISTER_BITS = 128
@@ -86,6 +86,7 @@ def _load(root: Json) -> Program:
     direct = _load_counters(root, scope)
     for node in get_objects(root, "calculations"):
         _load_calculation(node, scope)
+    turns = load_turns(root, scope)
     actions: dict[int, Action] = {}
     for number, node in enumerate(get_objects(root, "actions")):
         actions[get_int(node, "id")] = _load_action(node, number, scope)
@@ -120,6 +121,7 @@ def _load(root: Json) -> Program:
         egress=egress,
         checksums=tuple(_load_checksum(node, scope) for node in get_objects(root, "checksums")),
         deparse=order,
+        turns=turns,
     )
 
 
@@ -209,10 +211,12 @@ def _load_counters(root: Json, scope: Scope) -> dict[str, str]:
 def _load_calculation(node: Json, scope: Scope) -> None:
     scope.source = get_source(node)
     inputs: list[HashInput] = []
+    payload: tuple[HashInput, ...] = ()  # behind all else, wherever it is named, as in BMv2
     for item in get_objects(node, "input"):
         kind = get_str(item, "type")
         if kind == "payload":
-            raise scope.refuse("a checksum over the payload")
+            payload = (HashInput(Const(0), 0, payload=True),)
+            continue
         if kind == "header":
             header = scope.header(get_str(item, "value"))
             for field in header.type.fields:
@@ -230,7 +234,7 @@ def _load_calculation(node: Json, scope: Scope) -> None:
             inputs.append(HashInput(value, 1))
         else:
             raise scope.refuse("a hash or checksum over this kind of value")
-    calculation = Calculation(get_str(node, "algo"), tuple(inputs), get_source(node))
+    calculation = Calculation(get_str(node, "algo"), (*inputs, *payload), get_source(node))
     scope.calculations[get_str(node, "name")] = calculation
 
 

@@ -27,6 +27,7 @@ from ina.switch.ir.stmt import (
     Stmt,
     Truncate,
 )
+from ina.switch.ir.turns import GENERATE_DIGEST, TURNS, digest, turn
 
 _IGNORED = frozenset({"log_msg", "assert", "assume", "no_op"})
 _IN_PLACE = {"add_to_field": "+", "subtract_from_field": "-"}
@@ -40,6 +41,8 @@ _OF_TWO = {
     "shift_right": ">>",
 }
 """P4_14's primitives; p4c writes expressions."""
+_CUSTOM = {"crc16_custom": "crc16", "crc32_custom": "crc32"}
+"""Their polynomials are the usual ones until others are set, which P4Runtime has no words for."""
 HASHES = frozenset({"crc16", "crc32", "csum16", "identity", "xor16"})
 DROP_PORT = 511
 
@@ -106,6 +109,10 @@ class StatementLoader:
                 return self._copy(self._expr.header(args[0]), self._expr.header(args[1]), source)
             if name in ("mark_to_drop", "drop"):
                 return self._mark_to_drop(args, source)
+            if name in TURNS:
+                return turn(name, [self._expr.integer(arg) for arg in args], self._scope, source)
+            if name == GENERATE_DIGEST:
+                return digest([self._expr.integer(arg) for arg in args], self._scope, source)
             return (self._statement(name, args, op),)
         except (IndexError, KeyError) as error:
             raise InvalidProgramError(f"BMv2 JSON: {name} with wrong parameters") from error
@@ -178,11 +185,14 @@ class StatementLoader:
             return Exit(source)
         if name == "modify_field_with_hash_based_offset":
             calculation = self._scope.calculation(get_str(args[2], "value"))
-            if calculation.algorithm not in HASHES:
+            algorithm = _CUSTOM.get(calculation.algorithm, calculation.algorithm)
+            if algorithm not in HASHES:
                 raise self._scope.refuse(f"the hash algorithm {calculation.algorithm!r}")
+            if any(item.payload for item in calculation.inputs):
+                raise self._scope.refuse("a hash over the payload")
             return Hash(
                 expr.target(args[0]),
-                calculation.algorithm,
+                algorithm,
                 calculation.inputs,
                 expr.integer(args[1]),
                 expr.integer(args[3]),

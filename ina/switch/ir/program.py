@@ -10,6 +10,7 @@ from ina.switch.ir.data import Counter, Header, Register, Stack
 from ina.switch.ir.expr import Expr, FieldRef
 from ina.switch.ir.source import UNKNOWN, Source
 from ina.switch.ir.stmt import Block, HashInput
+from ina.switch.ir.turns import NO_TURNS, Turns
 
 
 class MatchKind(str, Enum):
@@ -152,6 +153,8 @@ class Program:
     deparse: tuple[str, ...]
     folded: tuple[Table, ...] = ()
     """Tables without key whose default action is constant: it stands in the pipelines itself."""
+    turns: Turns = NO_TURNS
+    """What packets do beside passing once."""
 
     def table(self, name: str) -> Table | None:
         """The table of this name."""

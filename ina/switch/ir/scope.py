@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from ina.switch.errors import InvalidProgramError, UnsupportedProgramError
 from ina.switch.ir.data import STANDARD, Counter, Field, Header, HeaderType, Register, Stack
+from ina.switch.ir.expr import FieldRef
 from ina.switch.ir.source import UNKNOWN, Source
 from ina.switch.ir.stmt import HashInput
 
@@ -33,6 +34,8 @@ class Scope:
     calculations: dict[str, Calculation] = field(default_factory=dict)
     joined: dict[str, str] = field(default_factory=dict)
     """Fields of standard_metadata that the program has in other metadata: in which."""
+    learned: dict[int, tuple[FieldRef, ...]] = field(default_factory=dict)
+    """What each digest tells, by id."""
     source: Source = UNKNOWN
 
     def refuse(self, construct: str) -> UnsupportedProgramError:

@@ -115,11 +115,15 @@ class Hash:
 
 @dataclass(frozen=True)
 class HashInput:
-    """One value of a hash or checksum, ``width_bits`` wide; skipped when ``header`` is invalid."""
+    """One value of a hash or checksum, ``width_bits`` wide; skipped when ``header`` is invalid.
+
+    ``payload``: not the value, but all bytes that the parser did not take; the last input.
+    """
 
     value: Expr
     width_bits: int
     header: str = ""
+    payload: bool = False
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,24 @@ class Device:
             for client in self._arbitration.primaries():
                 client.send(p4r.StreamMessageResponse(packet=message))
 
+    def tell_digests(self, now_ns: int, wall_ns: int) -> None:
+        """Send the primary clients the digests that are due, by a steady clock and the time."""
+        with self._lock:
+            if self._active is None:
+                return
+            for digests in self._active.forwarding.digests.due(now_ns, wall_ns):
+                for client in self._arbitration.primaries():
+                    client.send(p4r.StreamMessageResponse(digest=digests))
+
+    def acknowledge(self, client: Client, ack: p4r.DigestListAck) -> None:
+        """The client has a list of digests."""
+        with self._lock:
+            if not self._arbitration.is_primary(client):
+                raise denied("only the primary client may acknowledge digests")
+            if self._active is None:
+                raise precondition("no forwarding pipeline is set")
+            self._active.forwarding.digests.acknowledge(ack)
+
     # The pipeline
 
     def set_config(self, request: _SetRequest) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from finsy.proto import p4r
 
+from ina.switch.p4runtime.clones import CloneStore
 from ina.switch.p4runtime.counters import read_counters, write_counter
+from ina.switch.p4runtime.digests import DigestStore
 from ina.switch.p4runtime.multicast import MulticastStore
 from ina.switch.p4runtime.schema import Schema
 from ina.switch.p4runtime.status import invalid, not_found, unimplemented
@@ -22,6 +25,8 @@ class Forwarding:
         self.pipeline = pipeline
         self._tables = {id_: TableStore(t, pipeline) for id_, t in schema.tables.items()}
         self._multicast = MulticastStore(pipeline)
+        self._clones = CloneStore(pipeline)
+        self.digests = DigestStore(schema, pipeline)
 
     def power_on(self) -> Forwarding:
         """The same program as at power-on."""
@@ -43,6 +48,8 @@ class Forwarding:
                 self._write_direct(entity.direct_counter_entry)
             case "packet_replication_engine_entry":
                 self._write_replication(update.type, entity.packet_replication_engine_entry)
+            case "digest_entry":
+                self.digests.write(update.type, entity.digest_entry)
             case None:
                 raise invalid("update without an entity")
             case kind:
@@ -62,6 +69,9 @@ class Forwarding:
                     yield p4r.Entity(direct_counter_entry=direct)
             case "packet_replication_engine_entry":
                 yield from self._read_replication(request.packet_replication_engine_entry)
+            case "digest_entry":
+                for digest in self.digests.read(request.digest_entry):
+                    yield p4r.Entity(digest_entry=digest)
             case None:
                 raise invalid("read of an empty entity")
             case kind:
@@ -98,15 +108,22 @@ class Forwarding:
     def _write_replication(
         self, kind: p4r.Update.Type.ValueType, entry: p4r.PacketReplicationEngineEntry
     ) -> None:
-        if entry.WhichOneof("type") != "multicast_group_entry":
-            raise unimplemented(entry.WhichOneof("type") or "empty replication entry")
+        store: Any
+        message: Any
+        match entry.WhichOneof("type"):
+            case "multicast_group_entry":
+                store, message = self._multicast, entry.multicast_group_entry
+            case "clone_session_entry":
+                store, message = self._clones, entry.clone_session_entry
+            case _:
+                raise unimplemented(entry.WhichOneof("type") or "empty replication entry")
         match kind:
             case p4r.Update.INSERT:
-                self._multicast.insert(entry.multicast_group_entry)
+                store.insert(message)
             case p4r.Update.MODIFY:
-                self._multicast.modify(entry.multicast_group_entry)
+                store.modify(message)
             case _:
-                self._multicast.delete(entry.multicast_group_entry)
+                store.delete(message)
 
     def _read_tables(self, request: p4r.TableEntry) -> Iterator[p4r.TableEntry]:
         if request.table_id:
@@ -149,9 +166,9 @@ class Forwarding:
                     entry = p4r.PacketReplicationEngineEntry(multicast_group_entry=group)
                     yield p4r.Entity(packet_replication_engine_entry=entry)
             case "clone_session_entry":
-                # None can be written, so a read of all finds none; clients do that to start clean.
-                if request.clone_session_entry.session_id:
-                    raise unimplemented("clone_session_entry")
+                for session in self._clones.read(request.clone_session_entry):
+                    entry = p4r.PacketReplicationEngineEntry(clone_session_entry=session)
+                    yield p4r.Entity(packet_replication_engine_entry=entry)
             case _:
                 raise invalid("read of an empty replication entry")
 

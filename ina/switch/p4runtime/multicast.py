@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from finsy.proto import p4r
 
@@ -67,9 +67,13 @@ def _check_id(entry: p4r.MulticastGroupEntry) -> None:
 
 def _replicas(entry: p4r.MulticastGroupEntry) -> list[tuple[int, int]]:
     _check_id(entry)
-    what = f"multicast group {entry.multicast_group_id}"
+    return replicas_of(entry.replicas, f"multicast group {entry.multicast_group_id}")
+
+
+def replicas_of(wanted: Iterable[p4r.Replica], what: str) -> list[tuple[int, int]]:
+    """(port, instance) of each; a StatusError names ``what`` they are of."""
     replicas: list[tuple[int, int]] = []
-    for replica in entry.replicas:
+    for replica in wanted:
         if len(replica.backup_replicas):
             raise unimplemented(f"{what}: backup replicas")
         # `egress_port` (a number) is how clients before P4Runtime 1.4 say it.

@@ -64,6 +64,15 @@ class CounterSchema:
 
 
 @dataclass(frozen=True)
+class DigestSchema:
+    """A digest; ``form`` is that of its value: struct, tuple or bitstring."""
+
+    id: int
+    name: str
+    form: str
+
+
+@dataclass(frozen=True)
 class TableSchema:
     """A table; ``fields`` in the order of the program's key."""
 
@@ -95,6 +104,7 @@ class Schema:
     direct_counters: Mapping[int, TableSchema]
     packet_in: tuple[FieldSchema, ...]
     packet_out: tuple[FieldSchema, ...]
+    digests: Mapping[int, DigestSchema]
     unsupported: frozenset[str]
     """Entity kinds that the P4Info has and this switch does not serve, as "meter_entry"."""
 
@@ -122,6 +132,7 @@ def build_schema(p4info: p4i.P4Info, program: Program) -> Schema:
         direct_counters={t.direct_counter.id: t for t in tables.values() if t.direct_counter},
         packet_in=_header(headers.get("packet_in"), program, types),
         packet_out=_header(headers.get("packet_out"), program, types),
+        digests={info.preamble.id: _digest(info, p4info, program) for info in p4info.digests},
         unsupported=frozenset(_unsupported(p4info)),
     )
 
@@ -147,7 +158,6 @@ def _unsupported(p4info: p4i.P4Info) -> Iterable[str]:
         (p4info.meters, "meter_entry"),
         (p4info.direct_meters, "direct_meter_entry"),
         (p4info.registers, "register_entry"),
-        (p4info.digests, "digest_entry"),
         (p4info.value_sets, "value_set_entry"),
         (p4info.externs, "extern_entry"),
     ):
@@ -193,6 +203,26 @@ def _counter(preamble: p4i.Preamble, spec: p4i.CounterSpec, size: int) -> Counte
         packets=unit != p4i.CounterSpec.BYTES,
         bytes=unit != p4i.CounterSpec.PACKETS,
     )
+
+
+def _digest(info: p4i.Digest, p4info: p4i.P4Info, program: Program) -> DigestSchema:
+    name, form = info.preamble.name, info.type_spec.WhichOneof("type_spec")
+    digest = next((each for each in program.turns.digests if each.name == name), None)
+    if digest is None:
+        raise _mismatch(f"digest {name}")
+    members = [info.type_spec]
+    if form == "struct":
+        members = [
+            member.type_spec
+            for member in p4info.type_info.structs[info.type_spec.struct.name].members
+        ]
+    elif form == "tuple":
+        members = list(info.type_spec.tuple.members)
+    if any(member.WhichOneof("type_spec") != "bitstring" for member in members):
+        raise unimplemented(f"digest {name} of anything but fields")
+    if len(members) != len(digest.fields):
+        raise _mismatch(f"digest {name} of {len(members)} fields")
+    return DigestSchema(info.preamble.id, name, str(form))
 
 
 def _header(

@@ -18,7 +18,8 @@ from ina.switch.p4runtime.streams import StreamLimit
 
 API_VERSION = "1.4.1"
 MAX_QUEUED_RESPONSES = 4096
-"""Packets waiting for one slow client; more are dropped, arbitration updates never."""
+"""Packets and lists of digests waiting for one slow client; more are dropped, arbitration updates
+never."""
 _ENTITIES_A_RESPONSE = 500
 
 
@@ -156,7 +157,8 @@ class _Session:
         self._queue.put(None)
 
     def _send(self, response: p4r.StreamMessageResponse) -> None:
-        if response.HasField("packet") and self._queue.qsize() >= MAX_QUEUED_RESPONSES:
+        lossy = response.HasField("packet") or response.HasField("digest")
+        if lossy and self._queue.qsize() >= MAX_QUEUED_RESPONSES:
             return
         self._queue.put(response)
 
@@ -186,9 +188,12 @@ class _Session:
                     response.error.packet_out.packet_out.CopyFrom(request.packet)
                     self._send(response)
             case "digest_ack":
-                response = _stream_error(unimplemented("digest_list_ack"))
-                response.error.digest_list_ack.SetInParent()
-                self._send(response)
+                try:
+                    self._device.acknowledge(self._client, request.digest_ack)
+                except StatusError as error:
+                    response = _stream_error(error)
+                    response.error.digest_list_ack.digest_list_ack.CopyFrom(request.digest_ack)
+                    self._send(response)
             case kind:
                 response = _stream_error(unimplemented(kind or "empty stream message"))
                 response.error.other.SetInParent()

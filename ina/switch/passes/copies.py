@@ -32,12 +32,17 @@ def changed_by_egress(program: Program) -> Changed:
     headers = program.headers
     whole = {headers[name].stack or name for name in _whole(program, done)}
     whole |= done.writes.names(Kind.FILL)
+    kept = {(ref.header, ref.field) for refs in program.turns.field_lists.values() for ref in refs}
     fields = [
         field_ref(program, header, name)
         for header, name in sorted(done.writes.fields())
         if (headers[header].stack or header) not in whole
         and not (header == STANDARD and name in _SET_FOR_EACH)
-        and (not headers[header].metadata or Place(Kind.FIELD, header, name) in done.reads)
+        and (
+            not headers[header].metadata
+            or Place(Kind.FIELD, header, name) in done.reads
+            or (header, name) in kept
+        )
     ]
     is_truncated = Place(Kind.TRUNCATION) in done.writes
     return Changed(is_truncated, tuple(fields), tuple(sorted(whole)))

@@ -24,9 +24,6 @@ def line_of(name: str, text: str) -> int:
     ("name", "construct", "text"),
     [
         ("meter", "meters", "meter(4"),
-        ("clone", "clone_ingress_pkt_to_egress", "clone("),
-        ("resubmit", "resubmit", "resubmit_"),
-        ("digest", "digest", "digest<"),
         ("random", "modify_field_rng_uniform", "random("),
         ("selector", "action profiles", "action_profile(16)"),
         ("varbit", "varbit", "hdr.h.x = 1"),

@@ -188,7 +188,6 @@ def test_action_profiles_and_meters_are_named(client: Client) -> None:
         {"action_profile_member": p4r.ActionProfileMember(action_profile_id=1)},
         {"action_profile_group": p4r.ActionProfileGroup(action_profile_id=1)},
         {"value_set_entry": p4r.ValueSetEntry(value_set_id=1)},
-        {"digest_entry": p4r.DigestEntry(digest_id=1)},
         {"extern_entry": p4r.ExternEntry(extern_id=1)},
     ],
     ids=lambda entity: next(iter(entity)),

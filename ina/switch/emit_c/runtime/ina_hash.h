@@ -32,11 +32,17 @@ INA_INLINE uint64_t ina_csum16_wire(uint64_t sum) {
     return __builtin_bswap16((uint16_t)~ina_csum16_finish(sum));
 }
 
-static inline uint64_t ina_hash_csum16(const ina_bits *in) {
+/* Of the bits, and of what comes behind them in the packet. */
+static inline uint64_t ina_csum16_payload(const ina_bits *in, const uint8_t *data, size_t size) {
     uint64_t sum = 0;
     const size_t length = (in->bits + 7) / 8;
     for (size_t i = 0; i < length; i++) sum += (uint64_t)in->bytes[i] << (i % 2 ? 0 : 8);
+    for (size_t i = 0; i < size; i++) sum += (uint64_t)data[i] << ((length + i) % 2 ? 0 : 8);
     return ina_csum16_finish(sum);
+}
+
+static inline uint64_t ina_hash_csum16(const ina_bits *in) {
+    return ina_csum16_payload(in, NULL, 0);
 }
 
 static inline uint64_t ina_hash_crc(const ina_bits *in, uint32_t polynomial, uint32_t start,

@@ -8,6 +8,7 @@
 #include "ina_base.h"
 #include "ina_hash.h"
 #include "ina_table.h"
+#include "ina_turns.h"
 #include "pipeline_abi.h"
 
 #define INA_DROP_PORT 511u

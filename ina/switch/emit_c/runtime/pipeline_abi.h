@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define INA_PIPELINE_ABI 4u
+#define INA_PIPELINE_ABI 5u
 #define INA_MOST_GATHERED_BYTES 65600u /* of a frame that comes in two parts */
 #define INA_MAX_PORTS 512u /* egress ports 0..511, as bmv2's 9-bit port; 511 is v1model's drop */
 
@@ -113,6 +113,13 @@ typedef struct {
      * faults and tests only: no control-plane path may need it (protocol.md, promise 4). */
     int (*register_read)(void *state, uint32_t reg, uint64_t index, uint64_t *value);
     int (*register_write)(void *state, uint32_t reg, uint64_t index, uint64_t value);
+    /* Where clones of a session (0..32767) go, and their most bytes (0: all); no replicas: nowhere.
+     */
+    int (*clone_set)(void *state, uint32_t session, const ina_replica *replicas, uint32_t count,
+                     uint32_t most_bytes);
+    /* The oldest digest that nobody took: its number in the program's list, then its values in
+     * words; returns how many, or INA_NOT_FOUND. Digests that find 4,096 waiting are lost. */
+    int (*digest_take)(void *state, uint64_t *words, uint32_t room);
 } ina_pipeline;
 
 #ifdef __cplusplus
