@@ -162,6 +162,28 @@ def test_a_new_mapping_that_nobody_sums_stalls_and_says_so() -> None:
             session.all_reduce(np.ones(9, np.int32))
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_no_thread_has_taken_yet_is_not_left_to_the_old_mapping(threads: int) -> None:
+    """Nobody ever sums it there: it would stay until the job is called stalled, and its memory,
+    which is the caller's again once the new mapping has summed it, would be sent from there."""
+    with (
+        UdpModel(slots=256, values=VALUES) as switch,
+        closing(sessions_of(switch, 2, 32, [threads])) as sessions,
+    ):
+        mapped, ones = Mapped(switch, sessions), np.ones(VALUES * 20, np.int32)
+        ahead = sessions[1]._transport
+        for _ in range(20):  # the thread may be as fast as that, now and then
+            mapped.begin(32)
+            first = sessions[0]._transport.reserve(0)
+            handles = [sessions[1].all_reduce(ones, async_op=True)]
+            ahead.cut_over(first, True)
+            sessions[0]._transport.cut_over(first, True)
+            handles.append(sessions[0].all_reduce(ones, async_op=True))
+            assert all((handle.wait(30) == 2).all() for handle in handles)
+            assert ahead.lanes().in_flight == 0
+            mapped.end()
+
+
 def test_steps_out_of_turn_are_refused() -> None:
     with (
         UdpModel(slots=64, values=VALUES) as switch,
