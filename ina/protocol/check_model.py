@@ -9,10 +9,9 @@ only if the sum of the checks is sum of a_i S_i + r + claims that fit what the r
 weights a_i and the worth of claims are drawn for the epoch, the pads f and r for the round: from a
 key that all workers have and nobody else, and from all that they must say alike.
 
-*Wide* (float sums, which do not wrap): modulo 2^64, and the upper half travels. The lower halves,
-which do not, carry at most n - 1 into the sum: so a worker takes n numbers of 2^32.
-*Narrow* (sums of int32 wrap, so does their check): modulo 2^32. With odd weights no flip of a
-single bit is lost, but a pair of the topmost bits is: good against accidents only.
+All that is modulo 2^64, for no sum in a packet wraps, and the upper half travels. The lower halves,
+which do not, carry at most n - 1 into the sum: so a worker takes n numbers of 2^32. Values of int32
+whose sum might wrap are no packet's: their halves are, in two rounds (:func:`halves`).
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Round:
     number: int  # the sequence number, not wrapped around: it never comes twice; below 2^56
     digest: int = 0  # of all that was submitted up to the tensor, 64 bits
     value_type: int = 1
-    exponent: int = 0
+    exponent: int = 0  # of int32: 0, or which half the values are, 1 the lower and 2 the upper one
     value_count: int = 0
 
     def words(self, epoch: int, which: int) -> tuple[int, int, int]:
@@ -71,12 +70,11 @@ class CheckModel:
         workers: int,
         values: int,
         *,
-        wide: bool = True,
         bits: int = 32,
     ) -> None:
         self.key, self.epoch, self.workers = key, epoch, workers
-        self.bits, self.wide = bits, wide
-        self.modulus = 1 << (2 * bits if wide else bits)
+        self.bits = bits
+        self.modulus = 1 << 2 * bits
         self.weights = [
             self.random(Round(i, value_type=0), _WEIGHT) | 1 for i in range(values)
         ]  # odd
@@ -98,8 +96,7 @@ class CheckModel:
         whole += self.random(of, worker) - self.random(of, following)
         if worker == 0:
             whole += self.random(of, _RESULT_PAD)
-        whole %= self.modulus
-        return whole >> self.bits if self.wide else whole
+        return whole % self.modulus >> self.bits
 
     def verify(
         self,
@@ -131,9 +128,25 @@ class CheckModel:
 
     def _agrees(self, whole: int, check: int) -> bool:
         whole %= self.modulus
-        if not self.wide:
-            return whole == check
         return ((whole >> self.bits) - check) % (1 << self.bits) < self.workers
+
+
+def never_wraps(values: Sequence[int], workers: int) -> bool:
+    """Whether a sum of so many workers' values, all like these, stays within int32."""
+    spare_bits = (workers - 1).bit_length()
+    limit = 1 << (31 - spare_bits)
+    return all(-limit <= value < limit for value in values)
+
+
+def halves(values: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The lower and the upper half of values of int32, whose sums do not wrap."""
+    return [value & 0xFFFF for value in values], [value >> 16 for value in values]
+
+
+def join(lower: Sequence[int], upper: Sequence[int]) -> list[int]:
+    """The sums, modulo 2^32 and as int32, that the sums of halves are of."""
+    wholes = (low + (high << 16) for low, high in zip(lower, upper, strict=True))
+    return [(whole + 2**31) % 2**32 - 2**31 for whole in wholes]
 
 
 def siphash(key: bytes, words: Sequence[int]) -> int:

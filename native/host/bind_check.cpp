@@ -29,14 +29,10 @@ const WeighKernels &weigh_kernels_named(const std::string &name) {
     throw std::invalid_argument("this processor has no kernels named '" + name + "'");
 }
 
-// The wide sum and the narrow one.
-std::pair<std::uint64_t, std::uint32_t> weigh(const std::string &name, const nb::bytes &wire,
-                                              const std::vector<std::uint32_t> &low,
-                                              const std::vector<std::uint32_t> &high) {
+std::uint64_t weigh(const std::string &name, const nb::bytes &wire,
+                    const std::vector<std::uint32_t> &low, const std::vector<std::uint32_t> &high) {
     const std::size_t values = std::min({wire.size() / wire::kValueBytes, low.size(), high.size()});
-    const WeighKernels &kernels = weigh_kernels_named(name);
-    return {kernels.wide(bytes_of(wire), low.data(), high.data(), values),
-            kernels.narrow(bytes_of(wire), low.data(), values)};
+    return weigh_kernels_named(name).wide(bytes_of(wire), low.data(), high.data(), values);
 }
 
 RoundTag tag(std::uint64_t number, std::uint64_t digest, int type, std::uint8_t exponent,

@@ -42,6 +42,7 @@ Dtypes = Sequence[np.dtype[Any]]
 PORTS = ("udp_ports", "packet_sockets")
 VERIFIED = [
     pytest.param("accidents", INTEGERS, id="accidents-int32"),
+    pytest.param("keyed", INTEGERS, id="keyed-int32", marks=pytest.mark.long),
     pytest.param("accidents", numerics.FLOATS, id="accidents-floats", marks=pytest.mark.long),
     pytest.param("keyed", numerics.FLOATS, id="keyed-floats"),
 ]

@@ -11,7 +11,15 @@ from collections import Counter
 
 import pytest
 
-from ina.protocol.check_model import CheckModel, Claim, Round, siphash_of
+from ina.protocol.check_model import (
+    CheckModel,
+    Claim,
+    Round,
+    halves,
+    join,
+    never_wraps,
+    siphash_of,
+)
 
 BITS = 4
 SMALL = 1 << BITS
@@ -23,13 +31,12 @@ def test_siphash_is_siphash() -> None:
 
 
 @pytest.mark.parametrize("workers", range(1, 6))
-@pytest.mark.parametrize("wide", [True, False], ids=["wide", "narrow"])
-def test_what_is_right_is_taken(workers: int, wide: bool) -> None:
+def test_what_is_right_is_taken(workers: int) -> None:
     """Whatever the values, the pads and the claims: also where lower halves carry."""
     rng = random.Random(workers)
     for number in range(300):
-        job = CheckModel(rng.randbytes(16), rng.getrandbits(32), workers, 2, wide=wide, bits=BITS)
-        low, high = (-SMALL // 2 // workers, SMALL // 2 // workers) if wide else (-8, 7)
+        job = CheckModel(rng.randbytes(16), rng.getrandbits(32), workers, 2, bits=BITS)
+        low, high = -SMALL // 2 // workers, SMALL // 2 // workers
         parts = [[rng.randint(low, high) for _ in range(2)] for _ in range(workers)]
         claims = [rng.choice(list(Claim)) for _ in range(workers)]
         of = Round(number, exponent=9, value_count=2)
@@ -38,8 +45,6 @@ def test_what_is_right_is_taken(workers: int, wide: bool) -> None:
             for worker, (part, claim) in enumerate(zip(parts, claims, strict=True))
         )
         sums = [sum(column) for column in zip(*parts, strict=True)]
-        if not wide:
-            sums = [(total + 8) % SMALL - 8 for total in sums]
         exactly = [(claims.count(claim),) * 2 for claim in list(Claim)[1:]]
         assert job.verify(of, sums, check % SMALL, *exactly)
 
@@ -63,18 +68,38 @@ def test_each_error_passes_for_as_many_weights_as_there_are_carries(workers: int
         assert set(passed.values()) == {job.modulus // 2 * workers // SMALL}
 
 
-def test_no_flip_of_a_single_bit_passes_a_narrow_check() -> None:
-    for seed in range(50):
-        job = CheckModel(random.Random(seed).randbytes(16), 1, 2, 4, wide=False)
-        of = Round(3, value_type=0, value_count=4)
-        parts = [[5, -7, 2**31 - 1, 0], [1, 2, -(2**31), 4]]
-        check = sum(job.contribute(of, worker, part) for worker, part in enumerate(parts)) % 2**32
-        sums = [6, -5, -1, 4]
-        assert job.verify(of, sums, check)
-        for value, bit in itertools.product(range(4), range(32)):
-            wrong = list(sums)
-            wrong[value] ^= 1 << bit
-            assert not job.verify(of, wrong, check)
+@pytest.mark.parametrize("large", [False, True], ids=["whole", "halves"])
+def test_two_flips_of_one_bit_do_not_pass_in_sums_of_int32(large: bool) -> None:
+    """Whether these might wrap or not: of the topmost bits, too, in any two values."""
+    for seed in range(20):
+        rng = random.Random(seed)
+        workers, count = rng.randint(1, 4), 4
+        job = CheckModel(rng.randbytes(16), 1, workers, count)
+        limit = 2**31 if large else 2**29
+        parts = [[rng.randrange(-limit, limit) for _ in range(count)] for _ in range(workers)]
+        assert all(never_wraps(part, workers) for part in parts) or large
+        rounds = list(zip(*map(halves, parts), strict=True)) if large else [parts]
+        found = []
+        for number, sent in enumerate(rounds):
+            of = Round(number, value_type=0, exponent=1 + number if large else 0, value_count=count)
+            check = sum(job.contribute(of, w, one) for w, one in enumerate(sent)) % 2**32
+            sums = [sum(column) for column in zip(*sent, strict=True)]
+            assert job.verify(of, sums, check)
+            for (one, other), bit in itertools.product(
+                itertools.combinations(range(count), 2), range(32)
+            ):
+                wrong = list(sums)
+                wrong[one] = signed(wrong[one] ^ 1 << bit)
+                wrong[other] = signed(wrong[other] ^ 1 << bit)
+                assert not job.verify(of, wrong, check)
+            found.append(sums)
+        total = join(*found) if large else found[0]
+        assert total == [signed(sum(column)) for column in zip(*parts, strict=True)]
+
+
+def signed(value: int) -> int:
+    """As int32, modulo 2^32."""
+    return (value + 2**31) % 2**32 - 2**31
 
 
 class FixedPads(CheckModel):

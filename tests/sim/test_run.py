@@ -36,7 +36,7 @@ def run(**keys: Any) -> Report:
 
 def test_a_clean_network_is_used_to_its_limit_and_loses_nothing() -> None:
     big = {"workers": 4, "steps": 2, "tensors": [{"elems": 400_000, "dtype": "int32"}]}
-    report = run(job=[big], topology={"hosts": 4}, link={"delay_us": 2})
+    report = run(job=[{**big, "verify": "off"}], topology={"hosts": 4}, link={"delay_us": 2})
     assert report.violations == []
     job = report.jobs[0]
     assert (job.steps_done, job.ended, job.resends_lost) == (2, "", 0)

@@ -45,13 +45,16 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
     header.exponent = lane.exponent;
     header.digest = round_digest(tensor.digest, lane.seq);
     bool summed = true;
-    if (lane.is_guess()) {
+    if (lane.is_guess() && !is_float(type)) {
+        summed = never_wrap(tensor.chunk_in(lane.chunk), tensor.chunk_elems(lane.chunk),
+                            static_cast<std::uint32_t>(config_.summands));
+    } else if (lane.is_guess()) {
         const BlockScan own = scan(tensor, lane.chunk);
         header.next_exponent = own.exponent;
         lane.non_finite = own.non_finite;
         summed = own.exponent <= lane.exponent;
-        if (!summed) header.flags |= wire::kFlagOverflow;
     }
+    if (!summed) header.flags |= wire::kFlagOverflow;
     if (lane.has_values()) {
         header.value_count = static_cast<std::uint16_t>(values);
         if (lane.non_finite) header.flags |= wire::kFlagNonFinite;
@@ -66,11 +69,12 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
                 is_float(type) ? block_scale(lane.exponent, config_.summands) : 1.0f;
             kernels_.quantize(type, tensor.chunk_in(lane.chunk), filled, scale, wire_values);
         }
+        if (lane.is_half()) take_half(wire_values, filled, static_cast<IntegerPart>(lane.exponent));
         std::memset(wire_values + filled * wire::kValueBytes, 0,
                     (values - filled) * wire::kValueBytes);
     }
     const Claim claim = claim_of(lane, header);
-    if (!lane.is_guess()) announce_next(lane, header);
+    if (!lane.is_guess() || !is_float(type)) announce_next(lane, header);
     lane.announced = header.next_exponent;
     lane.failed = {};
     if (check_.is_on()) {
@@ -157,14 +161,28 @@ bool ChunkCodec::fits(const Lane &lane, const wire::Header &header) const {
 // result depends on no value. That all values are 0 nobody claims: it takes a round with exponent
 // 0, where sums are verified.
 bool ChunkCodec::has_sums(const Lane &lane, const wire::Header &header) const {
+    if (!is_float(lane.tensor->request.type)) {
+        if (lane.is_guess()) return (header.flags & wire::kFlagOverflow) == 0;
+        return lane.exponent != static_cast<std::uint8_t>(IntegerPart::kLower);
+    }
     if (!lane.is_guess()) return lane.has_values();
     return header.next_exponent == lane.exponent ||
            (header.next_exponent == 0 && !check_.is_on()) ||
            (header.flags & wire::kFlagNonFinite) != 0;
 }
 
+std::uint8_t *ChunkCodec::lower_of(const Lane &lane) {
+    const std::size_t bytes = wire::kValueBytes * config_.values_per_packet;
+    lower_.resize(bytes * config_.lanes);
+    return lower_.data() + bytes * ((lane.seq & (window_ - 1)) - config_.first_lane);
+}
+
+void ChunkCodec::keep_lower(const Lane &lane, const std::uint8_t *values) {
+    std::memcpy(lower_of(lane), values, wire::kValueBytes * config_.values_per_packet);
+}
+
 void ChunkCodec::read_sums(const Lane &lane, const wire::Header &header,
-                           const std::uint8_t *values) const {
+                           const std::uint8_t *values) {
     const TensorRequest &request = lane.tensor->request;
     const std::size_t elems = lane.tensor->chunk_elems(lane.chunk);
     std::uint8_t *const out = lane.tensor->chunk_out(lane.chunk);
@@ -177,6 +195,11 @@ void ChunkCodec::read_sums(const Lane &lane, const wire::Header &header,
             return;
         }
         how.inverse_scale = inverse_block_scale(lane.exponent, config_.summands);
+    }
+    if (lane.is_half()) {
+        std::uint8_t *const sums = lower_of(lane);
+        join_halves(sums, values, elems);
+        values = sums;
     }
     kernels_.dequantize(request.type, values, elems, how, out);
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "common/ina_wire.hpp"
+#include "host/core/integers.hpp"
 #include "host/core/lane.hpp"
 #include "host/core/quantize.hpp"
 #include "host/core/sum_check.hpp"
@@ -29,22 +31,27 @@ class ChunkCodec {
     void write_packet(Lane &lane, std::uint8_t *packet) const;
     // Of a result with the lane's sequence number. `values`: as on the wire.
     Verdict judge(const Lane &lane, const wire::Header &header, const std::uint8_t *values) const;
-    // Whether a result that fits brings sums; else it tells the exponent alone.
+    // Whether a result that fits brings sums; else it tells the exponent alone, or brings the first
+    // half of integers.
     bool has_sums(const Lane &lane, const wire::Header &header) const;
     // Writes the sums of a result that has them into the lane's chunk. `values`: as on the wire.
-    void read_sums(const Lane &lane, const wire::Header &header, const std::uint8_t *values) const;
+    void read_sums(const Lane &lane, const wire::Header &header, const std::uint8_t *values);
+    // Keeps those of a first half until the second is here.
+    void keep_lower(const Lane &lane, const std::uint8_t *values);
 
   private:
     void announce_next(Lane &lane, wire::Header &header) const;
     BlockScan scan(const Tensor &tensor, std::uint64_t chunk) const;
     bool fits(const Lane &lane, const wire::Header &header) const;
     bool verifies(const Lane &lane, const wire::Header &header, const std::uint8_t *values) const;
+    std::uint8_t *lower_of(const Lane &lane);
 
     WorkerConfig config_;
     Tree tree_;
     std::uint32_t window_;  // W
     const Kernels &kernels_;
     SumCheck check_;
+    std::vector<std::uint8_t> lower_;  // sums of lower halves, of all lanes, once a lane has some
 };
 
 }  // namespace ina::host

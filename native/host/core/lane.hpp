@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "host/core/integers.hpp"
 #include "host/core/submission.hpp"
 
 namespace ina::host {
@@ -24,7 +25,7 @@ enum class LaneState : std::uint8_t {
     kValuesWaiting,
     kExponentReady,  // no values: to agree on an exponent
     kExponentWaiting,
-    kGuessReady,  // values, by an exponent that is not agreed
+    kGuessReady,  // values, by an exponent that is not agreed, or that might wrap
     kGuessWaiting,
 };
 
@@ -34,7 +35,8 @@ enum class LaneEvent : std::uint8_t {
     kNextGuessed,  // or guessed from what the lane had before
     kSent,         // there was room in the window
     kSums,         // a result that brought the chunk's sums
-    kAgreement,    // a result that brought its exponent alone: the guess, if any, was wrong
+    kAgreement,    // a result that brought no sums: the chunk's exponent, that a guess was wrong,
+                   // or the first half of integers
     kWithdrawn,    // the tensor is not this core's any more
 };
 
@@ -50,6 +52,7 @@ inline constexpr LaneStep kLaneSteps[] = {
     {LaneState::kIdle, LaneEvent::kNextGuessed, LaneState::kGuessReady},
     {LaneState::kValuesReady, LaneEvent::kSent, LaneState::kValuesWaiting},
     {LaneState::kValuesWaiting, LaneEvent::kSums, LaneState::kIdle},
+    {LaneState::kValuesWaiting, LaneEvent::kAgreement, LaneState::kValuesReady},
     {LaneState::kExponentReady, LaneEvent::kSent, LaneState::kExponentWaiting},
     {LaneState::kExponentWaiting, LaneEvent::kAgreement, LaneState::kValuesReady},
     {LaneState::kGuessReady, LaneEvent::kSent, LaneState::kGuessWaiting},
@@ -124,6 +127,7 @@ struct Lane {
     std::uint8_t next_tensor_exponent = kUnknownExponent;  // agreed for its first chunk
     std::uint64_t expected = 0;  // SumCheck::Contribution::expected of the packet
     FailedCheck failed;          // results of the packet that did not verify
+    bool splits = false;         // the tensor's integers might wrap: they go as halves from here on
     bool has_history = false;    // at least one result was accepted
     Tensor *tensor = nullptr;
     std::uint64_t chunk = 0;
@@ -136,14 +140,20 @@ struct Lane {
         return state == LaneState::kValuesWaiting || state == LaneState::kExponentWaiting ||
                state == LaneState::kGuessWaiting;
     }
-    std::uint8_t round() const {  // 0: of values, 1: of exponents, 2: of a guess
-        return is_guess() ? 2 : has_values() ? 0 : 1;
+    // 0: of values, 1: of exponents, 2: of a guess, 3: of upper halves.
+    std::uint8_t round() const {
+        if (is_guess()) return 2;
+        if (is_half() && exponent == static_cast<std::uint8_t>(IntegerPart::kUpper)) return 3;
+        return has_values() ? 0 : 1;
     }
     bool has_values() const {  // in the packet being prepared or in flight
         return state != LaneState::kExponentReady && state != LaneState::kExponentWaiting;
     }
     bool is_guess() const {
         return state == LaneState::kGuessReady || state == LaneState::kGuessWaiting;
+    }
+    bool is_half() const {  // the packet being prepared or in flight has halves of integers
+        return exponent != 0 && splits;
     }
     std::uint64_t order() const { return tensor->first_order + chunk; }
 };

@@ -18,7 +18,10 @@ inline RoundTag tag_of(const Lane &lane, const wire::Header &header) {
 // Of the packet that is being written: `header` has its flags and, for a guess, its own exponent;
 // lane.announced is what the worker has said of the chunk's exponent before.
 inline Claim claim_of(const Lane &lane, const wire::Header &header) {
-    if (!lane.has_values() || !is_float(lane.tensor->request.type)) return Claim::kNone;
+    if (!lane.has_values()) return Claim::kNone;
+    if (!is_float(lane.tensor->request.type)) {
+        return (header.flags & wire::kFlagOverflow) != 0 ? Claim::kTooLarge : Claim::kNone;
+    }
     if ((header.flags & wire::kFlagNonFinite) != 0) return Claim::kNonFinite;
     const std::uint8_t own = lane.is_guess() ? header.next_exponent : lane.announced;
     if (own > lane.exponent) return Claim::kTooLarge;
@@ -28,7 +31,12 @@ inline Claim claim_of(const Lane &lane, const wire::Header &header) {
 // Of a result that fits the lane's packet.
 inline ClaimBounds claims_in(const Lane &lane, const wire::Header &header, std::uint32_t workers) {
     ClaimBounds bounds;
-    if (!lane.has_values() || !is_float(lane.tensor->request.type)) return bounds;
+    if (!lane.has_values()) return bounds;
+    if (!is_float(lane.tensor->request.type)) {
+        const bool too_large = lane.is_guess() && (header.flags & wire::kFlagOverflow) != 0;
+        if (too_large) bounds.too_large = {1, workers};
+        return bounds;
+    }
     const bool non_finite = (header.flags & wire::kFlagNonFinite) != 0;
     // Who claims that does not claim a scale: then it may be that nobody does.
     const std::uint32_t someone = non_finite ? 0 : 1;

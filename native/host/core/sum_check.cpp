@@ -55,7 +55,6 @@ SipWords SumCheck::words(const RoundTag &tag, std::uint32_t which) const {
 std::uint64_t SumCheck::weighed(const RoundTag &tag, const std::uint8_t *values) const {
     const std::size_t count = tag.value_count;
     if (count == 0) return 0;
-    if (!is_float(tag.type)) return kernels_.narrow(values, low_.data(), count);
     return kernels_.wide(values, low_.data(), high_.data(), count) - bias_;
 }
 
@@ -76,21 +75,20 @@ SumCheck::Contribution SumCheck::contribute(const RoundTag &tag, Claim claim,
         sum += own - others + (rank_ == 0 ? result : 0);
         made.expected = result;
     }
-    made.check = static_cast<std::uint32_t>(is_float(tag.type) ? sum >> 32 : sum);
+    made.check = static_cast<std::uint32_t>(sum >> 32);
     return made;
 }
 
 bool SumCheck::verify(const RoundTag &tag, const ClaimBounds &claims, std::uint64_t expected,
                       const std::uint8_t *values, std::uint32_t check) const {
     const std::uint64_t base = weighed(tag, values) + expected;
-    const bool wide = is_float(tag.type);
     for (std::uint32_t i = claims.non_finite.least; i <= claims.non_finite.most; ++i) {
         for (std::uint32_t j = claims.too_large.least; j <= claims.too_large.most; ++j) {
             if (i + j > workers_) break;
             const std::uint64_t sum =
                 base + i * worth(Claim::kNonFinite) + j * worth(Claim::kTooLarge);
             const std::uint32_t most = std::min(claims.scale.most, workers_ - i - j);
-            if (agrees_with_some(wide, sum, {claims.scale.least, most}, check)) return true;
+            if (agrees_with_some(sum, {claims.scale.least, most}, check)) return true;
         }
     }
     return false;
@@ -98,15 +96,12 @@ bool SumCheck::verify(const RoundTag &tag, const ClaimBounds &claims, std::uint6
 
 // Whether the sum is right for some number of claims of a scale. Of many workers' NaN each number
 // of claims of either kind may be: tried one by one, that would be half a million.
-bool SumCheck::agrees_with_some(bool wide, std::uint64_t sum, const ClaimBounds::Range &scales,
+bool SumCheck::agrees_with_some(std::uint64_t sum, const ClaimBounds::Range &scales,
                                 std::uint32_t check) const {
-    if (!wide || workers_ <= kFewWorkers) {
+    if (workers_ <= kFewWorkers) {
         for (std::uint32_t k = scales.least; k <= scales.most; ++k) {
             const std::uint64_t whole = sum + k * worth(Claim::kScale);
-            if (wide ? static_cast<std::uint32_t>(whole >> 32) - check < workers_
-                     : static_cast<std::uint32_t>(whole) == check) {
-                return true;
-            }
+            if (static_cast<std::uint32_t>(whole >> 32) - check < workers_) return true;
         }
         return false;
     }

@@ -10,9 +10,10 @@
 // epoch; the pads f and r for each round anew, of all that workers must have said alike (RoundTag):
 // if one has said something else, the pads do not cancel.
 //
-// Float sums cannot wrap, so all that is modulo 2^64 and the upper half travels ("wide"; the n
-// lower halves that are missing carry 0..n-1 into C). Sums of int32 wrap modulo 2^32, and so does
-// their check ("narrow"): good against accidents, not against forgers. Mode kAccidents has a key
+// No sum in a packet wraps, so all that is modulo 2^64 and the upper half travels; the n lower
+// halves that are missing carry 0..n-1 into C. Values of int32 whose sum might wrap are sent as two
+// halves (integers.hpp): a check that the switch adds modulo 2^32 would tell of all flips of bit 31
+// in values that it adds modulo 2^32 only whether they are odd in number. Mode kAccidents has a key
 // that is known to everybody, and cheap pads.
 //
 // A claim says something that is no sum: the largest exponent is a worker's own, a value is not
@@ -36,7 +37,7 @@ struct RoundTag {
     std::uint64_t number = 0;  // the sequence number, not wrapped around: never comes twice
     std::uint64_t digest = 0;  // of all that was submitted up to the tensor
     ValueType type = ValueType::kInt32;
-    std::uint8_t exponent = 0;      // that the values are scaled by
+    std::uint8_t exponent = 0;      // that the values are scaled by; of int32: IntegerPart
     std::uint16_t value_count = 0;  // 0: a round without values
 };
 
@@ -44,7 +45,7 @@ struct RoundTag {
 enum class Claim : std::uint8_t {
     kNone,
     kScale,      // the exponent that the values are scaled by is its own
-    kTooLarge,   // its values do not fit the guessed exponent: it sends zeros
+    kTooLarge,   // its values do not fit the guessed exponent, or might wrap: it sends zeros
     kNonFinite,  // it holds Inf or NaN
 };
 
@@ -83,7 +84,7 @@ class SumCheck {
     std::uint64_t weighed(const RoundTag &tag, const std::uint8_t *values) const;
     std::uint64_t worth(Claim claim) const { return worth_[static_cast<std::size_t>(claim)]; }
     SipWords words(const RoundTag &tag, std::uint32_t which) const;
-    bool agrees_with_some(bool wide, std::uint64_t sum, const ClaimBounds::Range &scales,
+    bool agrees_with_some(std::uint64_t sum, const ClaimBounds::Range &scales,
                           std::uint32_t check) const;
 
     struct Claims {  // so many, of one kind

@@ -33,13 +33,6 @@ INA_ALWAYS_INLINE std::uint64_t wide_body(const std::uint8_t *wire, const std::u
     return low_sum + (std::uint64_t{high_sum} << 32);
 }
 
-INA_ALWAYS_INLINE std::uint32_t narrow_body(const std::uint8_t *wire, const std::uint32_t *low,
-                                            std::size_t values) {
-    std::uint32_t sum = 0;
-    for (std::size_t i = 0; i < values; ++i) sum += low[i] * value_at(wire, i);
-    return sum;
-}
-
 #if defined(INA_X86_KERNELS)
 
 // Compilers widen each value to 64 bits before they multiply, which takes half as long again as
@@ -109,11 +102,7 @@ INA_AVX512 inline std::uint64_t wide_avx512(const std::uint8_t *wire, const std:
                                      const std::uint32_t *high, std::size_t values) {              \
             return WIDE(wire, low, high, values);                                                  \
         }                                                                                          \
-        ATTRIBUTE std::uint32_t narrow(const std::uint8_t *wire, const std::uint32_t *low,         \
-                                       std::size_t values) {                                       \
-            return narrow_body(wire, low, values);                                                 \
-        }                                                                                          \
-        constexpr WeighKernels kKernels{LABEL, wide, narrow};                                      \
+        constexpr WeighKernels kKernels{LABEL, wide};                                              \
     }
 
 INA_WEIGH_KERNELS(generic, "generic", , wide_body)

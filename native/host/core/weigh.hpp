@@ -17,8 +17,6 @@ struct WeighKernels {
     // values v_i, big endian.
     std::uint64_t (*wide)(const std::uint8_t *wire, const std::uint32_t *low,
                           const std::uint32_t *high, std::size_t values);
-    // The sum of low[i] v_i, modulo 2^32.
-    std::uint32_t (*narrow)(const std::uint8_t *wire, const std::uint32_t *low, std::size_t values);
 };
 
 // The fastest set that this processor runs; chosen once.

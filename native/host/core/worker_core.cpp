@@ -82,6 +82,7 @@ void WorkerCore::start_next_assignment(Lane &lane) {
     lane.queue.pop_front();
     lane.tensor = next.tensor;
     lane.chunk = next.first_chunk;
+    lane.splits = false;
     lane.exponent = std::exchange(lane.next_tensor_exponent, kUnknownExponent);
     const Tensor &tensor = *lane.tensor;
     const bool agreed = lane.exponent != kUnknownExponent;
@@ -90,10 +91,18 @@ void WorkerCore::start_next_assignment(Lane &lane) {
     }
     lane.non_finite = false;
     lane.exponent = 0;
-    if (!is_float(tensor.request.type)) return make_ready(lane, LaneEvent::kNextKnown);
+    if (!is_float(tensor.request.type)) return make_integers_ready(lane);
     const auto &history = tensor.place.history;
     if (history) lane.exponent = history->guess(tensor.block(lane.chunk));
     make_ready(lane, lane.exponent != 0 ? LaneEvent::kNextGuessed : LaneEvent::kNextUnknown);
+}
+
+// The chunk of integers that the lane sends next.
+void WorkerCore::make_integers_ready(Lane &lane) {
+    const auto part = lane.splits ? IntegerPart::kLower : IntegerPart::kAll;
+    lane.exponent = static_cast<std::uint8_t>(part);
+    const bool may_wrap = config_.verify != VerifyMode::kOff && !lane.splits;
+    make_ready(lane, may_wrap ? LaneEvent::kNextGuessed : LaneEvent::kNextKnown);
 }
 
 void WorkerCore::make_ready(Lane &lane, LaneEvent event) {
@@ -180,14 +189,16 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     last_progress_ns_ = now_ns;
     counters_.last_seq = header.seq;
     const bool has_sums = codec_.has_sums(lane, header);
+    const bool was_guess = lane.is_guess() && is_float(lane.tensor->request.type);
     if (has_sums) {
         ++counters_.chunks_done;
-        counters_.guessed_chunks += lane.is_guess();
+        counters_.guessed_chunks += was_guess;
         counters_.bytes_done += lane.tensor->chunk_bytes(lane.chunk);
         codec_.read_sums(lane, header, values);
     } else {
         ++counters_.exponent_rounds;
-        counters_.missed_guesses += lane.is_guess();
+        counters_.missed_guesses += was_guess;
+        if (lane.is_half()) codec_.keep_lower(lane, values);
     }
     advance(lane, has_sums, header.next_exponent);
 }
@@ -236,12 +247,19 @@ inline void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exp
     lane.seq += window_;
     lane.number += window_;
     lane.has_history = true;
+    Tensor &tensor = *lane.tensor;
+    const bool are_floats = is_float(tensor.request.type);
     if (!has_sums) {
+        if (!are_floats) {
+            const auto part = lane.splits ? IntegerPart::kUpper : IntegerPart::kLower;
+            next_exponent = static_cast<std::uint8_t>(part);
+            lane.splits = true;
+            lane.non_finite = false;  // which was announced of what comes after the chunk
+        }
         lane.exponent = next_exponent;
         return make_ready(lane, LaneEvent::kAgreement);
     }
-    const bool was_guess = lane.is_guess();
-    Tensor &tensor = *lane.tensor;
+    const bool was_guess = lane.is_guess() && are_floats;
     if (tensor.place.history) {
         const std::uint8_t agreed = was_guess ? next_exponent : lane.exponent;
         tensor.place.history->observe(tensor.block(lane.chunk), agreed);
@@ -250,8 +268,12 @@ inline void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exp
     const bool tensor_done = --tensor.chunks_left == 0;
     if (lane.chunk + window_ < tensor.place.chunks) {
         lane.chunk += window_;
-        lane.exponent = is_float(tensor.request.type) ? next_exponent : 0;
-        make_ready(lane, LaneEvent::kNextKnown);
+        lane.exponent = next_exponent;
+        if (are_floats) {
+            make_ready(lane, LaneEvent::kNextKnown);
+        } else {
+            make_integers_ready(lane);
+        }
     } else {
         lane.next_tensor_exponent = was_guess ? kUnknownExponent : next_exponent;
         start_next_assignment(lane);

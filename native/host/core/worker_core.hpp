@@ -123,6 +123,7 @@ class WorkerCore {
     WorkerCounters counters() const;
     // So many rounds brought a result.
     std::uint64_t results() const { return counters_.chunks_done + counters_.exponent_rounds; }
+    std::uint64_t chunks() const { return counters_.chunks_done; }  // of them, with sums
     const LossRecovery &recovery() const { return recovery_; }
     void settle_resends(std::int64_t now_ns) { recovery_.settle(now_ns); }
     // From now on another window says, or no more are in flight than so many: of this core's lanes.
@@ -145,6 +146,7 @@ class WorkerCore {
     std::uint32_t own_index(std::uint32_t seq) const { return (seq & (window_ - 1)) - first_own_; }
     void complete(std::uint64_t id);
     void start_next_assignment(Lane &lane);
+    void make_integers_ready(Lane &lane);
     void make_ready(Lane &lane, LaneEvent event);
     void send_next(PacketView *view, std::int64_t now_ns);
     PacketView view_of(std::uint32_t lane);
