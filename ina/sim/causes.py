@@ -7,6 +7,7 @@ ranks, no switch and no control message comes to harm, an end is a broken promis
 
 from __future__ import annotations
 
+from ina.host.errors import OperationTimeoutError
 from ina.p4 import names
 from ina.p4.catalogue import SHARED
 from ina.sim.scenario import JobSpec, LinkSpec, Scenario
@@ -14,6 +15,9 @@ from ina.sim.scenario import JobSpec, LinkSpec, Scenario
 _MOST_LOSS = 0.05
 """Of packets each way. With more, a chunk of many workers can take longer than a stall timeout."""
 _MOST_DELAY_US = 100_000.0
+_MOST_LATE_US = 3_500_000.0
+"""With which results still come, and so nobody has waited for one for a stall timeout: over six
+links there and back, and once more where the first packet was lost."""
 _ORDERS = ("resize", "windows", "repair")
 """What an operator orders: no job may end for it."""
 _LEASE_SHARE = 8
@@ -49,7 +53,8 @@ def cause_of_end(
     links = [scenario.link, scenario.link_back, scenario.link_up]
     links += [one.link for one in scenario.aggregator]
     for link in links:
-        if link is not None and _spoils(link) and not links_were_mended:
+        late_us = _MOST_LATE_US if OperationTimeoutError.__name__ in error else _MOST_DELAY_US
+        if link is not None and _spoils(link, late_us) and not links_were_mended:
             return "links that lose or delay more than a job need stand"
     return ""
 
@@ -85,7 +90,7 @@ def spoils_frames(scenario: Scenario) -> bool:
     return any(link and link.corruption > 0 and not link.frame_check for link in links)
 
 
-def _spoils(link: LinkSpec) -> bool:
+def _spoils(link: LinkSpec, most_late_us: float) -> bool:
     lost = link.loss + link.corruption + (1.0 if link.burst_from > 0 else 0.0)
     late_us = link.delay_us + link.jitter_us + link.reordering_us
-    return lost > _MOST_LOSS or late_us > _MOST_DELAY_US
+    return lost > _MOST_LOSS or late_us > most_late_us

@@ -13,9 +13,12 @@ from msgspec.structs import replace
 
 from ina.controller.faults import POINTS
 from ina.protocol.spec import MAX_WORKERS
+from ina.protocol.switch_model import EPOCH_BITS
+from ina.sim.draw_alone import alone
+from ina.sim.draw_far import far
 from ina.sim.draw_racks import over_racks
 from ina.sim.draw_routing import routed
-from ina.sim.draw_shared import sharing
+from ina.sim.draw_shared import dealt, sharing
 from ina.sim.draw_windows import any_congestion, with_windows
 from ina.sim.scenario import (
     DTYPES,
@@ -45,10 +48,20 @@ _ROUTED = 0.6
 """Of the seeds over several switches, whose jobs are placed by any policy."""
 _OVER_RACKS = 0.5
 """Of the seeds; the others have one switch."""
+_ALONE = 0.03
+"""Of the seeds, with one job that nothing disturbs."""
+_FAR = 0.1
+"""Of the seeds, whose round trips are longer than resend timers."""
+_EPOCHS = 1 << EPOCH_BITS
+_WRAP = 0.5
+"""Of the jobs, whose sequence numbers wrap while they run; epochs do in as many seeds."""
 
 
 def draw(seed: int) -> Scenario:
     """The scenario of a seed."""
+    rng = random.Random(f"{seed} alone")
+    if rng.random() < _ALONE:
+        return replace(alone(rng), name=f"seed-{seed}", limit_s=LIMIT_S)
     rng = random.Random(seed)
     workers = [_workers(rng) for _ in range(rng.choices((1, 2, 3, 4), (10, 4, 2, 1))[0])]
     hosts = rng.randint(max(1, max(workers) // rng.choice((1, 1, 1, 2, 4))), max(workers))
@@ -90,9 +103,14 @@ def draw(seed: int) -> Scenario:
         scenario = over_racks(rng, scenario)
         if rng.random() < 0.4:
             scenario = replace(scenario, link_up=_link(rng))
+    rng = random.Random(f"{seed} far")
+    if rng.random() < _FAR:
+        scenario = far(rng, scenario)
     rng = random.Random(f"{seed} shared")
     if rng.random() < _SHARED:
         scenario = sharing(rng, scenario, _link(rng))
+        scenario = dealt(random.Random(f"{seed} aggregators"), scenario)
+    scenario = _wrapping(random.Random(f"{seed} wraps"), scenario)
     rng = random.Random(f"{seed} routing")
     if rng.random() < _ROUTED:
         scenario = routed(rng, scenario, FAULTS_END_MS)
@@ -177,10 +195,21 @@ def _verified(
     jobs = [
         replace(job, verify=rng.choice(("off", "off", "", "accidents", "keyed"))) for job in jobs
     ]
-    floats = all(tensor.dtype != "int32" for job in jobs for tensor in job.tensors)
-    if floats and all(job.verify != "off" for job in jobs) and rng.random() < 0.6:
+    if all(job.verify != "off" for job in jobs) and rng.random() < 0.6:
         link = replace(link, frame_check=False, corruption=_log(rng, 0.0005, 0.05))
     return jobs, link
+
+
+def _wrapping(rng: random.Random, scenario: Scenario) -> Scenario:
+    """Numbers of packets and of epochs that come to their ends, at once or after a few."""
+    jobs = [
+        replace(job, wraps_after=rng.choice((1, 2, round(_log(rng, 1.0, 500.0)))))
+        if rng.random() < _WRAP
+        else job
+        for job in scenario.job
+    ]
+    last = rng.choice((0, 0, _EPOCHS - 1, _EPOCHS - rng.randint(2, 9)))
+    return replace(scenario, job=jobs, controller=replace(scenario.controller, last_epoch=last))
 
 
 def _traffic(rng: random.Random, hosts: int) -> list[TrafficSpec]:

@@ -122,6 +122,26 @@ def _configured(rng: random.Random, scenario: Scenario, shared: list[JobSpec]) -
     return replace(scenario, aggregator=ends)
 
 
+def dealt(rng: random.Random, scenario: Scenario) -> Scenario:
+    """Now and then each job's lanes are dealt to several of the controller's aggregators."""
+    ends = scenario.aggregator
+    if not ends or any(one.job for one in ends) or rng.random() < 0.4:
+        return scenario
+    most = rng.choice((2, 2, 4))
+    switches = scenario.build_topology().of_kind("p4")
+    more = [
+        AggregatorSpec(name=f"agg{number + 1}", switch=rng.choice(switches), link=ends[0].link)
+        for number in range(len(ends), most)
+    ]
+    control = replace(scenario.controller, aggregators=most)
+    drawn = replace(scenario, aggregator=[*ends, *more], controller=control)
+    try:
+        check_sharing(drawn, drawn.build_topology())
+    except ScenarioError:  # a switch that a job does not reach
+        return scenario
+    return drawn
+
+
 def _embedded(rng: random.Random, scenario: Scenario, shared: list[JobSpec]) -> Scenario:
     topology = scenario.build_topology()
     ends = [

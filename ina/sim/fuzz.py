@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from ina.sim.draw import FAULTS_END_MS, draw
+from ina.sim.draw import FAULTS_END_MS, LIMIT_S, draw
 from ina.sim.errors import ScenarioError
 from ina.sim.minimise import minimise
 from ina.sim.run import Simulation
@@ -65,9 +65,14 @@ class _Block(msgspec.Struct):
     failed: list[tuple[int, str, str]] = []
 
 
+def mend_at_s(scenario: Scenario) -> float:
+    """From when on nothing goes wrong: as long before the limit, whatever that is."""
+    return max(scenario.limit_s - LIMIT_S, 0.0) + FAULTS_END_MS / 1e3
+
+
 def try_scenario(scenario: Scenario, seed: int) -> Simulation:
     """Runs it as the fuzzer does: from a time on nothing goes wrong, and all must end."""
-    simulation = Simulation(scenario, seed, mend_at_s=FAULTS_END_MS / 1e3)
+    simulation = Simulation(scenario, seed, mend_at_s=mend_at_s(scenario))
     simulation.run()
     return simulation
 

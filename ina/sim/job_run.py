@@ -25,7 +25,7 @@ from ina.sim.plane import ControlPlane
 from ina.sim.rank import Rank
 from ina.sim.report import JobReport, Violation
 from ina.sim.scenario import HostSpec, JobSpec, Scenario, TensorSpec
-from ina.sim.tensors import Place, difference, dtype_of, passes_narrow_check
+from ina.sim.tensors import Place, difference, dtype_of
 
 RESTART_S = 1.0
 """Until who watches over the processes has seen that they ended, and has started others."""
@@ -76,6 +76,7 @@ class Incarnation:
     looks: dict[int, list[Look]] = field(default_factory=lambda: defaultdict(list))
     """Of each rank, as it ended each step."""
     error: str = ""
+    """Of the rank that ended first with one: others' may follow from that."""
     newest: dict[int, Look] = field(default_factory=dict)
     """Of each rank."""
     window: int = 0
@@ -124,12 +125,10 @@ class JobRun:
         event: Callable[[str], None],
         aggregator: str = "",
         congestion: Congestion | None = None,
-        frames_are_spoilt: bool = False,
     ) -> None:
         """``spec``: with its hosts. ``violate`` and ``event`` are told of what is found, and of
         what happens. ``aggregator``: the embedded one that its rank 0 runs. ``congestion``: of its
-        ranks, if they do not go by the controller's. ``frames_are_spoilt``: see
-        :func:`~ina.sim.causes.spoils_frames`."""
+        ranks, if they do not go by the controller's."""
         self.spec = spec
         self.incarnations: list[Incarnation] = []
         self.sums_checked = 0
@@ -139,7 +138,6 @@ class JobRun:
         self._violate = violate
         self._event = event
         self._aggregator = aggregator
-        self._frames_are_spoilt = frames_are_spoilt
         self._congestion = congestion
         self._right: dict[Place, Array] = {}
         self._zeros: dict[TensorSpec, Array] = {}
@@ -161,15 +159,12 @@ class JobRun:
         self.steps_done = 0
         while self.steps_done < self.spec.steps:
             incarnation = self._begin()
-            ends = await asyncio.gather(
-                *(self._rank_run(incarnation, rank) for rank in incarnation.ranks)
-            )
+            await asyncio.gather(*(self._rank_run(incarnation, rank) for rank in incarnation.ranks))
             incarnation.ended_s = self._plane.loop.time()
             self.steps_done = min(incarnation.done)
-            errors = [error for error in ends if error]
-            if errors:
-                incarnation.error = errors[0]
-                self._event(f"job {self.name} ended after {self.steps_done} steps: {errors[0]}")
+            if incarnation.error:
+                what = f"ended after {self.steps_done} steps: {incarnation.error}"
+                self._event(f"job {self.name} {what}")
                 await asyncio.sleep(RESTART_S)
             elif self.steps_done == incarnation.first_step:
                 await asyncio.sleep(RESTART_S)  # all of its ranks have crashed
@@ -187,6 +182,7 @@ class JobRun:
                 timeout_s=JOIN_S,
                 op_timeout_s=STALL_S,
                 slots=self.spec.slots,
+                wraps_after=self.spec.wraps_after,
                 mode=self.spec.mode,
                 priority=self.spec.priority,
                 tenant=self.spec.tenant,
@@ -208,8 +204,8 @@ class JobRun:
         self.incarnations.append(incarnation)
         return incarnation
 
-    async def _rank_run(self, incarnation: Incarnation, rank: Rank) -> str:
-        """One process's life; returns the error that ended it, or nothing."""
+    async def _rank_run(self, incarnation: Incarnation, rank: Rank) -> None:
+        """One process's life."""
         number = rank.seat.rank
         chance = random.Random(f"{self._seed} {self.name} {number} {len(self.incarnations)}")
         try:
@@ -225,14 +221,18 @@ class JobRun:
                     incarnation.look()
             await rank.leave()
         except CrashedError:
-            return ""
+            pass
         except WindowError:  # it would fail again
             raise
         except InaError as error:
             incarnation.look()
+            if not incarnation.error:
+                incarnation.error = f"rank {number}: {type(error).__name__}: {error}"
             await self._give_up(rank)
-            return f"rank {number}: {type(error).__name__}: {error}"
-        return ""
+        finally:
+            if rank.breach:
+                what = f"job {self.name} rank {number}: {rank.breach}"
+                self._violate(Violation("window exceeded", what))
 
     async def _give_up(self, rank: Rank) -> None:
         with contextlib.suppress(InaError):  # it was told already why it ends
@@ -277,9 +277,6 @@ class JobRun:
                 f"job {self.name} rank {rank.seat.rank} step {place.step} tensor {place.tensor}"
                 f" ({tensor.op} of {tensor.elems} {tensor.dtype}): {where}"
             )
-            is_verified = self._frames_are_spoilt and self.spec.verify in ("accidents", "keyed")
-            if is_verified and passes_narrow_check(found, self._right[place], values):
-                return self._event(f"{what}: two flips of bit 31 that no check of int32 sees")
             self._violate(Violation("wrong sum", what))
 
     def _shared(self, spec: TensorSpec) -> Array:

@@ -210,6 +210,7 @@ def _smaller_jobs(job: JobSpec) -> Iterator[JobSpec]:
                 yield replace(job, tensors=[*tensors[:i], fewer, *tensors[i + 1 :]])
     yield replace(job, straggler=StragglerSpec())
     yield replace(job, compute_ms=0.0)
+    yield replace(job, wraps_after=0)
     yield replace(job, at_ms=[0.0])
 
 

@@ -24,6 +24,7 @@ from ina.controller.config import Config, HostConfig, JobsConfig, StoreConfig, S
 from ina.controller.config.aggregators import AggregatorConfig
 from ina.controller.config.fabric import LinkConfig
 from ina.controller.job import Job
+from ina.controller.store.rows import put_epoch
 from ina.controller.store.sqlite import SqliteDatabase
 from ina.p4.catalogue import SHARED
 from ina.protocol.spec import UDP_PORT
@@ -62,6 +63,7 @@ class ControlPlane:
         controllers: int = 1,
         config: Config | None = None,
         travel: Travel = USUAL,
+        last_epoch: int = 0,
         on_program: Callable[[SimSwitch], None] = lambda switch: None,
         on_insert: Callable[[SimSwitch], None] = lambda switch: None,
     ) -> None:
@@ -72,6 +74,7 @@ class ControlPlane:
         controllers: how many share the store; the first has the highest election id.
         config: of all; :func:`config_of` makes one.
         travel: how messages travel on each path, until told otherwise.
+        last_epoch: that was issued before, of other jobs; 0: none was.
         on_program: called when a switch has got its program, to write what is nobody's job.
         on_insert: called after a controller has inserted entries at a switch.
         """
@@ -85,6 +88,10 @@ class ControlPlane:
         self._travel = travel
         self.database = SqliteDatabase(None)
         """The store of all controllers; it outlives their processes."""
+        if last_epoch:
+            self.database.migrate()
+            with self.database.transaction() as db:
+                put_epoch(db, last_epoch)
         self._udp_ports: Counter[str] = Counter()
         self._incarnations: Counter[str] = Counter()
         self.agents = {

@@ -75,6 +75,9 @@ class Rank:
         """The native one, while it is in the job and has not failed."""
         self.error: InaError | None = None
         """Why the job cannot go on."""
+        self.breach = ""
+        """How its worker has had more in flight than it may, or in other slots; empty: it has not.
+        """
         self._loop = loop
         self._network = network
         self._client = client
@@ -267,6 +270,8 @@ class Rank:
             operation = self._operations.pop(tensor)
             if not operation.done.done():
                 operation.done.set_result(operation.out)
+        elif event is native.WorkerEvent.BREACH:
+            self.breach = "" if self.worker is None else self.worker.breach
         elif event is native.WorkerEvent.STALLED:
             self.fail(OperationTimeoutError(f"{self._who()}: {self._stalled()}"))
         elif event is native.WorkerEvent.CORRUPTED:

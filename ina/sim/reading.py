@@ -123,7 +123,7 @@ def _check_job(job: JobSpec, topology: Topology) -> None:
         at_least(f"{where}: count", tensor.count, 1)
     if not 0 <= job.straggler.share <= 1:
         raise ScenarioError(f"{where}: straggler.share is a share, 0 to 1")
-    for key in ("compute_ms", "slots"):
+    for key in ("compute_ms", "slots", "wraps_after"):
         at_least(f"{where}: {key}", getattr(job, key), 0)
 
 

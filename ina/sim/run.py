@@ -26,6 +26,7 @@ from ina.sim.leftovers import left_at
 from ina.sim.loop import VirtualLoop
 from ina.sim.messages import Travel
 from ina.sim.mishaps import Mishaps
+from ina.sim.pace import too_slow
 from ina.sim.placing import job_rules, placed
 from ina.sim.plane import ControlPlane, config_of
 from ina.sim.report import PortReport, Report, TrafficReport, Violation
@@ -123,7 +124,10 @@ class Simulation:
             config = config_of(
                 fabric,
                 jobs=JobsConfig(
-                    lease_s=control.lease_s, sizing=control.sizing, count=control.count
+                    lease_s=control.lease_s,
+                    sizing=control.sizing,
+                    count=control.count,
+                    aggregators=control.aggregators,
                 ),
                 congestion=None if own is not None else scenario.congestion or None,
                 multicast=MULTICAST if scenario.multicast else "",
@@ -153,6 +157,7 @@ class Simulation:
                 controllers=1 + control.standbys,
                 config=config,
                 travel=travel,
+                last_epoch=control.last_epoch,
                 on_program=lambda switch: self._program(fabric, switch),
                 on_insert=self._look_at,
             ) as plane:
@@ -186,7 +191,6 @@ class Simulation:
                 self._event,
                 aggregator=runs,
                 congestion=scenario.own_window(),
-                frames_are_spoilt=spoils_frames(scenario),
             )
         mishaps = Mishaps(plane, self.jobs, self.seed, self._event)
         background: list[Coroutine[Any, Any, None]] = [
@@ -245,6 +249,8 @@ class Simulation:
                     what = f"job {job.name}: {one.error}"
                     self._violate(Violation("ended without a cause", what))
                     break
+            if what := too_slow(self.scenario, job):
+                self._violate(Violation("too slow", what))
 
     def _waited_on_good_links(self, incarnation: Incarnation) -> bool:
         """Whether it gave up waiting for a result, long after links have been mended."""

@@ -206,6 +206,8 @@ class ControllerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     jitter_ms: float = 0.0
     loss: float = 0.0
     standbys: int = 0
+    aggregators: Literal[1, 2, 4, 8, 16] = 1  # that a job of mode shared is dealt to, at most
+    last_epoch: int = 0  # that was issued before; packets carry the lower 16 bits of one
     quotas: dict[str, int] = {}  # by tenant: slots that its jobs may have; 0: any number
     # As the controller's file has them, where P4 switches are joined.
     placement: str = "nearest"
@@ -244,6 +246,7 @@ class JobSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     compute_ms: float = 0.0  # of a step, before its tensors
     straggler: StragglerSpec = StragglerSpec()
     slots: int = 0  # 0: as the controller gives them
+    wraps_after: int = 0  # sequence numbers, or a few more: then they wrap; 0: they begin at 0
     mode: Literal["pool", "shared"] = "pool"
     priority: int = 0
     tenant: str = ""  # one of controller.quotas

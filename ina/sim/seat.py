@@ -7,9 +7,10 @@ from ipaddress import IPv4Address
 
 from ina.congestion import Congestion
 from ina.extension import sim as native
-from ina.extension.host import RtoLimits
+from ina.extension.host import RtoLimits, WorkerConfig
 from ina.host.manner import Manner
 from ina.host.ticket import Ticket
+from ina.protocol.serial import SERIAL_BITS
 from ina.rpc import controller_pb2 as pb2
 from ina.sim.own_aggregator import OwnAggregator
 
@@ -30,6 +31,8 @@ class Seat:
     """Without any result for so long, it gives up."""
     slots: int = 0
     """0: the controller's default."""
+    wraps_after: int = 0
+    """Sequence numbers, or a few more, of each mapping: then they wrap. 0: they begin at 0."""
     tenant: str = ""
     priority: int = 0
     mode: str = ""
@@ -86,10 +89,23 @@ def open_worker(
 
 def manner_of(seat: Seat, ticket: Ticket) -> Manner:
     """How its worker behaves; ``ticket``: the one that it joined with."""
-    return Manner(
+    return _SimManner(
         stall_timeout_ns=round(seat.op_timeout_s * 1e9),
         rto=RtoLimits(),
         keep_results=False,
         congestion=seat.congestion,
         leads_to=(ticket.switch_host, ticket.switch_udp_port),
+        wraps_after=seat.wraps_after,
     )
+
+
+@dataclass(frozen=True)
+class _SimManner(Manner):
+    wraps_after: int = 0
+
+    def config(self, ticket: Ticket) -> WorkerConfig:
+        """Alike on all ranks: a multiple of 2 W before the end of sequence numbers."""
+        config = super().config(ticket)
+        both = 1 << (config.slots.bit_length() - 1)  # 2 W
+        config.first_seq = -(-self.wraps_after // both) * -both % (1 << SERIAL_BITS)
+        return config

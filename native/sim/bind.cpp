@@ -187,7 +187,8 @@ void bind_worker(nb::module_ &m) {
         .value("DONE", WorkerEvent::Kind::kDone)
         .value("STALLED", WorkerEvent::Kind::kStalled)
         .value("MISMATCH", WorkerEvent::Kind::kMismatch)
-        .value("CORRUPTED", WorkerEvent::Kind::kCorrupted);
+        .value("CORRUPTED", WorkerEvent::Kind::kCorrupted)
+        .value("BREACH", WorkerEvent::Kind::kBreach);
     nb::class_<Worker>(m, "Worker")
         .def_prop_ro("name", &Worker::name)
         .def(
@@ -211,6 +212,7 @@ void bind_worker(nb::module_ &m) {
         .def_prop_ro("stall", &Worker::stall)
         .def_prop_ro("mismatch", &Worker::mismatch)
         .def_prop_ro("corruption", &Worker::corruption)
+        .def_prop_ro("breach", &Worker::breach)
         .def("set_congestion", &Worker::set_congestion, "choice"_a.none(), "most_packets"_a)
         .def("begin_remap", &Worker::begin_remap, "config"_a, "max_in_flight"_a, "congestion"_a)
         .def("reserve", &Worker::reserve, "news_ns"_a)

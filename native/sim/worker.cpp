@@ -45,7 +45,10 @@ void Worker::Mapping::set_congestion(const congestion::Choice *choice,
     for (const auto &share : shares) {
         host::WorkerCore &core = share->core;
         if (choice != nullptr) core.set_window(congestion::make_window(*choice, share->room));
-        core.set_most(packets == 0 ? UINT32_MAX : part_of(packets, core.lane_count(), window));
+        const std::uint32_t most =
+            packets == 0 ? UINT32_MAX : part_of(packets, core.lane_count(), window);
+        core.set_most(most);
+        share->audit.set_most(most);
     }
 }
 
@@ -149,6 +152,14 @@ std::optional<host::Corruption> Worker::corruption() const {
     return found;
 }
 
+std::string Worker::breach() const {
+    std::string found;
+    for_each_share([&](const Share &share) {
+        if (found.empty()) found = share.audit.breach();
+    });
+    return found;
+}
+
 // Of a lane that there is not: any; it says so.
 host::WorkerCore &Worker::core_of(std::uint32_t epoch, std::uint32_t lane) const {
     for (const auto &mapping : mappings_) {
@@ -236,7 +247,10 @@ void Worker::place(Mapping &mapping, const host::TensorRequest &request) {
 }
 
 void Worker::give(Mapping &mapping, const host::Submission &placed) {
-    for (const auto &share : mapping.shares) share->core.submit(placed, engine_->now_ns());
+    for (const auto &share : mapping.shares) {
+        share->audit.submitted(placed);
+        share->core.submit(placed, engine_->now_ns());
+    }
 }
 
 void Worker::pause(std::int64_t until_ns) {
@@ -331,9 +345,7 @@ void Worker::work() {
         sw::Datagram datagram;
         if (!sw::parse_udp_frame(frame.data(), frame.bytes(), &datagram)) continue;
         Share *const share = share_for(datagram);
-        if (share == nullptr) continue;
-        const bool is_marked = (datagram.tos & kEcnBits) == kCongestionExperienced;
-        share->core.on_result(datagram.payload, datagram.payload_bytes, now_ns, is_marked);
+        if (share != nullptr) accept(*share, datagram);
     }
     free_ns_ = now_ns + cost_ns;
     if (mappings_.size() > 1 || newest().shares.size() > 1) note_progress();
@@ -346,6 +358,16 @@ void Worker::work() {
     }
     set_timer();
     tell();
+}
+
+void Worker::accept(Share &share, const sw::Datagram &datagram) {
+    const std::uint64_t results = share.core.results();
+    const std::uint64_t chunks = share.core.chunks();
+    const bool is_marked = (datagram.tos & kEcnBits) == kCongestionExperienced;
+    share.core.on_result(datagram.payload, datagram.payload_bytes, engine_->now_ns(), is_marked);
+    if (share.core.results() == results) return;
+    const std::uint32_t seq = wire::load_be32(datagram.payload + wire::kSeqOffset);
+    share.audit.answered(seq, share.core.chunks() > chunks);
 }
 
 // So much has been read at once, and what is next begins another batch.
@@ -385,6 +407,8 @@ void Worker::transmit(Share &share) {
     do {
         count = share.core.poll_transmit(engine_->now_ns(), batch, kBatch);
         for (std::size_t i = 0; i < count; ++i) {
+            share.audit.sent(static_cast<const std::uint8_t *>(batch[i].data), batch[i].bytes,
+                             share.core.in_flight_limit());
             Frame frame = frames_->make(sw::kFrameHeaderBytes + batch[i].bytes);
             sw::write_frame_header(frame.data(), setup_.own, share.to, setup_.tos, batch[i].bytes);
             std::memcpy(frame.data() + sw::kFrameHeaderBytes, batch[i].data, batch[i].bytes);
@@ -438,6 +462,10 @@ void Worker::tell() {
                 tell_(this, {WorkerEvent::Kind::kDone, tensor});
             }
         }
+    }
+    if (!told_breach_ && !breach().empty()) {
+        told_breach_ = true;
+        tell_(this, {WorkerEvent::Kind::kBreach, 0});
     }
     if (told_failure_) return;
     if (const auto mismatch = this->mismatch()) {

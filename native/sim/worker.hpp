@@ -25,6 +25,7 @@
 #include "sim/host.hpp"
 #include "sim/ring.hpp"
 #include "sim/waking.hpp"
+#include "sim/window_audit.hpp"
 
 namespace ina::sim {
 
@@ -44,7 +45,7 @@ struct WorkerSetup {
 };
 
 struct WorkerEvent {
-    enum class Kind : std::uint8_t { kDone, kStalled, kMismatch, kCorrupted };
+    enum class Kind : std::uint8_t { kDone, kStalled, kMismatch, kCorrupted, kBreach };
     Kind kind;
     std::uint64_t tensor;  // id
 };
@@ -94,6 +95,7 @@ class Worker final : public Element, public Endpoint {
     std::optional<host::StallReport> stall() const;
     std::optional<host::Mismatch> mismatch() const;
     std::optional<host::Corruption> corruption() const;
+    std::string breach() const;  // of its window, by WindowAudit; empty: none
     // For ranks that go on without the network: pause() first. Throw std::invalid_argument as the
     // core does.
     host::LaneResult lane_result(std::uint32_t epoch, std::uint32_t lane) const;
@@ -120,11 +122,13 @@ class Worker final : public Element, public Endpoint {
         Share(const sw::UdpAddress &node, const host::WorkerConfig &config,
               const congestion::Choice &window, std::uint32_t most)
             : to(node), room(host::room_of(config, most)),
-              core(config, congestion::make_window(window, room)), pacing(most) {}
+              core(config, congestion::make_window(window, room)), pacing(most),
+              audit(config, most) {}
         sw::UdpAddress to;
         congestion::Room room;
         host::WorkerCore core;
         host::Pacing pacing;
+        WindowAudit audit;
         std::uint64_t results = 0;
     };
 
@@ -163,6 +167,7 @@ class Worker final : public Element, public Endpoint {
     void work();
     bool is_batch(std::size_t packets, std::size_t trains) const;
     void note_progress();
+    void accept(Share &share, const sw::Datagram &datagram);
     void transmit(Share &share);
     void send(std::vector<Frame> *frames, std::uint32_t longest_train);
     void set_timer();
@@ -205,6 +210,7 @@ class Worker final : public Element, public Endpoint {
     std::uint64_t work_number_ = 0;
     std::uint64_t timer_number_ = 0;
     bool told_failure_ = false;
+    bool told_breach_ = false;
     std::uint64_t buffer_full_packets_ = 0;
     std::int64_t busy_ns_ = 0;
 };

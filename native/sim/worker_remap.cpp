@@ -44,7 +44,10 @@ void Worker::cut_over(std::uint64_t first, bool may_send) {
     if (!is_cut_) {
         first_of_new_ = first;
         is_cut_ = true;
-        for (const auto &share : mappings_.front()->shares) share->core.withdraw_from(first);
+        for (const auto &share : mappings_.front()->shares) {
+            share->core.withdraw_from(first);
+            share->audit.withdrawn_from(first);
+        }
         place_from(first, *mappings_.back());
     }
     if (may_send) open(*mappings_.back());

@@ -21,6 +21,7 @@ from typing import Any
 from tests.conformance.mutants import action, last_digest, nodes, stale_takes, swap_first_values
 from tests.lines import ROOT
 from tests.sim.bug import Bug
+from tests.sim.number_bugs import NUMBER_BUGS
 from tests.sim.resize_bugs import RESIZE_BUGS
 from tests.sim.shared_bugs import SHARED_BUGS
 from tests.sim.tree_bugs import TREE_BUGS
@@ -176,6 +177,7 @@ BUGS = (
     *TREE_BUGS,
     *SHARED_BUGS,
     *RESIZE_BUGS,
+    *NUMBER_BUGS,
 )
 
 

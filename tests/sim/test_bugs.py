@@ -15,6 +15,7 @@ from ina.sim.run import Simulation
 from ina.switch.pipeline import Pipeline
 from tests.sim.bug import Bug
 from tests.sim.bugs import compile_in, copy_to, find_extension, fuzz_in
+from tests.sim.number_bugs import NUMBER_BUGS
 from tests.sim.resize_bugs import RESIZE_BUGS
 from tests.sim.shared_bugs import SHARED_BUGS
 
@@ -25,7 +26,7 @@ QUICK = (
     "shared controller: an arc is not given back",
 )
 """Nothing has to be compiled, and one of the first seeds shows it."""
-NEW_BUGS = [bug for bug in (*SHARED_BUGS, *RESIZE_BUGS) if not bug.slows]
+NEW_BUGS = [bug for bug in (*SHARED_BUGS, *RESIZE_BUGS, *NUMBER_BUGS) if not bug.slows]
 
 
 def found(bug: Bug, folder: Path, seeds: int) -> str:

@@ -19,8 +19,8 @@ from ina.cli.sim.progress import fuzz_progress, run_progress
 from ina.cli.sim.view import finding_view, fuzz_view, ladder_view, report_view
 from ina.errors import InvalidInputError
 from ina.files import root
-from ina.sim.draw import FAULTS_END_MS, draw
-from ina.sim.fuzz import CRASH, Finding, State, fuzz, load_state, smaller, try_scenario
+from ina.sim.draw import draw
+from ina.sim.fuzz import CRASH, Finding, State, fuzz, load_state, mend_at_s, smaller, try_scenario
 from ina.sim.ladder import recorder
 from ina.sim.reading import load
 from ina.sim.run import Simulation
@@ -148,8 +148,10 @@ def replay(
     scenario = load(file) if file else draw(seed)
     trace = recorder(_LADDER_FRAMES if ladder else 0, pcap)
     with run_progress(scenario.limit_s) as told:
-        mend_at_s = FAULTS_END_MS / 1e3
-        report = Simulation(scenario, seed, trace=trace, mend_at_s=mend_at_s, told=told).run()
+        simulation = Simulation(
+            scenario, seed, trace=trace, mend_at_s=mend_at_s(scenario), told=told
+        )
+        report = simulation.run()
     emit({"scenario": scenario, "report": report}, json, report_view(report, events=events))
     if ladder and not json:
         console().print(ladder_view(trace))
@@ -170,5 +172,5 @@ def _smallest(finding: Finding, budget_s: float, out: Path) -> Finding:
 
 def _print_ladder(scenario: Scenario, seed: int) -> None:
     trace = recorder(_LADDER_FRAMES, None)
-    Simulation(scenario, seed, trace=trace, mend_at_s=FAULTS_END_MS / 1e3).run()
+    Simulation(scenario, seed, trace=trace, mend_at_s=mend_at_s(scenario)).run()
     console().print(ladder_view(trace))
