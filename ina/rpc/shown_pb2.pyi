@@ -183,7 +183,7 @@ class FabricSwitch(_message.Message):
     def __init__(self, name: _Optional[str] = ..., target: _Optional[str] = ..., data_addr: _Optional[str] = ..., slots_total: _Optional[int] = ..., slots_used: _Optional[int] = ..., unreachable: _Optional[str] = ..., down: _Optional[bool] = ...) -> None: ...
 
 class FabricLink(_message.Message):
-    __slots__ = ("switch_a", "port_a", "switch_b", "port_b", "rate_gbit", "busy_s", "down")
+    __slots__ = ("switch_a", "port_a", "switch_b", "port_b", "rate_gbit", "busy_s", "down", "bits_per_s", "back_bits_per_s")
     SWITCH_A_FIELD_NUMBER: _ClassVar[int]
     PORT_A_FIELD_NUMBER: _ClassVar[int]
     SWITCH_B_FIELD_NUMBER: _ClassVar[int]
@@ -191,6 +191,8 @@ class FabricLink(_message.Message):
     RATE_GBIT_FIELD_NUMBER: _ClassVar[int]
     BUSY_S_FIELD_NUMBER: _ClassVar[int]
     DOWN_FIELD_NUMBER: _ClassVar[int]
+    BITS_PER_S_FIELD_NUMBER: _ClassVar[int]
+    BACK_BITS_PER_S_FIELD_NUMBER: _ClassVar[int]
     switch_a: str
     port_a: str
     switch_b: str
@@ -198,7 +200,9 @@ class FabricLink(_message.Message):
     rate_gbit: float
     busy_s: float
     down: bool
-    def __init__(self, switch_a: _Optional[str] = ..., port_a: _Optional[str] = ..., switch_b: _Optional[str] = ..., port_b: _Optional[str] = ..., rate_gbit: _Optional[float] = ..., busy_s: _Optional[float] = ..., down: _Optional[bool] = ...) -> None: ...
+    bits_per_s: float
+    back_bits_per_s: float
+    def __init__(self, switch_a: _Optional[str] = ..., port_a: _Optional[str] = ..., switch_b: _Optional[str] = ..., port_b: _Optional[str] = ..., rate_gbit: _Optional[float] = ..., busy_s: _Optional[float] = ..., down: _Optional[bool] = ..., bits_per_s: _Optional[float] = ..., back_bits_per_s: _Optional[float] = ...) -> None: ...
 
 class FabricHost(_message.Message):
     __slots__ = ("address", "switch", "port")

@@ -9,8 +9,10 @@ import grpc
 import pytest
 
 from ina.cli import main
+from ina.cli.common.output import emit
 from ina.cli.common.trees import indented
 from ina.cli.fabric.plot import draw, layout
+from ina.cli.fabric.view import view
 from ina.rpc import controller_pb2 as pb2
 from tests.cli.fake_controller import FABRIC, FakeController
 
@@ -25,6 +27,27 @@ def test_show_has_the_switches_and_each_jobs_tree(address: str, capsys: Capture)
     assert ["leaf1", "ranks", "0,", "1,", "3", "3000", "1000", "7", "1001"] in rows
     assert ["job", "next", "(joining,", "2", "workers)"] in rows
     assert ["not", "placed:", "some", "of", "its", "workers", "have", "not", "joined"] in rows
+
+
+def test_a_link_has_its_rate_now_and_its_share_of_a_modelled_step(capsys: Capture) -> None:
+    """An idle link may have all of the step that would come."""
+    idle = pb2.FabricLink(
+        switch_a="leaf1", port_a="9", switch_b="spine", port_b="1", rate_gbit=10, busy_s=0.5
+    )
+    used = pb2.FabricLink(
+        switch_a="leaf2", port_a="9", switch_b="spine", port_b="2", rate_gbit=10, busy_s=0.25,
+        bits_per_s=1e8, back_bits_per_s=2.5e9,
+    )  # fmt: skip
+    load = pb2.FabricLoad(step_s=0.5, limit="leaf1-spine", bound_s=0.5, bound="leaf1")
+    emit({}, json=False, human=view(pb2.ShowFabricReply(links=[idle, used], load=load)))
+    out = capsys.readouterr().out
+    rows = [line.split() for line in out.splitlines()]
+    heads = ["link", "ports", "rate", "now", "of", "a", "modelled", "step", "state"]
+    assert heads in rows
+    assert ["leaf1-spine", "9-1", "10", "Gbit/s", "0", "Gbit/s", "100%", "up"] in rows
+    assert ["leaf2-spine", "9-2", "10", "Gbit/s", "2.5", "Gbit/s", "50%", "up"] in rows
+    assert "a modelled step of all jobs takes 500 ms" in out
+    assert "busy" not in out
 
 
 def test_show_json_has_every_field(address: str, capsys: Capture) -> None:

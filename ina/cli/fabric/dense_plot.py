@@ -52,7 +52,7 @@ def draw_dense(shown: pb2.ShowFabricReply, path: Path, job: str = "") -> None:
         _draw_box(axes, shown, switch, places[switch.name])
     if step_s:
         bar = ScalarMappable(Normalize(0, 1), colours)
-        figure.colorbar(bar, ax=axes, shrink=0.5, label="busy, of a step of all jobs")
+        figure.colorbar(bar, ax=axes, shrink=0.5, label="of a modelled step of all jobs")
     axes.set_title(_title(shown, job), fontsize=10)
     figure.savefig(path, dpi=130)
 

@@ -12,6 +12,7 @@ from ina.rpc import controller_pb2 as pb2
 from ina.units import time_text
 
 _NODE_COLUMNS = ["switch", "workers", *COUNT_COLUMNS]
+_LINK_COLUMNS = ["link", "ports", "rate", "now", "of a modelled step", "state"]
 
 
 def view(shown: pb2.ShowFabricReply) -> Group:
@@ -28,7 +29,7 @@ def view(shown: pb2.ShowFabricReply) -> Group:
         if switch.unreachable
     ]
     if shown.links:
-        parts.append(table(["link", "ports", "rate", "busy", "state"], _link_rows(shown)))
+        parts.append(table(_LINK_COLUMNS, _link_rows(shown)))
     if shown.HasField("load"):
         parts.append(_load_line(shown.load))
     for job in shown.jobs:
@@ -44,20 +45,23 @@ def view(shown: pb2.ShowFabricReply) -> Group:
 
 
 def _link_rows(shown: pb2.ShowFabricReply) -> Iterator[list[str]]:
-    """``busy``: of a step of all jobs, which is as long as its slowest link takes."""
+    """``now``: jobs' packets, in the direction that has more. ``of a modelled step``: which all
+    jobs begin at once, and which is as long as its slowest link takes."""
     for link in shown.links:
         rate = f"{link.rate_gbit:g} Gbit/s" if link.rate_gbit else "-"
         step_s = shown.load.step_s
         busy = f"{link.busy_s / step_s:.0%}" if step_s else "-"
+        now = f"{max(link.bits_per_s, link.back_bits_per_s) / 1e9:.3g} Gbit/s"
         name = f"{link.switch_a}-{link.switch_b}"
-        yield [name, f"{link.port_a}-{link.port_b}", rate, busy, "down" if link.down else "up"]
+        state = "down" if link.down else "up"
+        yield [name, f"{link.port_a}-{link.port_b}", rate, now, busy, state]
 
 
 def _load_line(load: pb2.FabricLoad) -> str:
     """What steps take by the links, and what they would take at best."""
     over = load.step_s / load.bound_s if load.bound_s else 1.0
     return (
-        f"a step of all jobs takes {time_text(load.step_s)}, by {load.limit};"
+        f"a modelled step of all jobs takes {time_text(load.step_s)}, by {load.limit};"
         f" {over:.2f} times the bound, {time_text(load.bound_s)}, by {load.bound}"
     )
 

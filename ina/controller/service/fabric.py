@@ -12,16 +12,19 @@ from ina.controller.service.show_tree import counts_on_hosts, read_counters, sho
 from ina.controller.switches.switch import Switch
 from ina.controller.topology.fabric import Fabric, Link
 from ina.controller.watch.failure_detector import FailureDetector
+from ina.controller.windows.job_windows import JobWindows
+from ina.controller.windows.uses import Link as Hop
 from ina.rpc import controller_pb2 as pb2
 
 
 async def show_fabric(
-    coordinator: Coordinator, detector: FailureDetector, fabric: Fabric
+    coordinator: Coordinator, detector: FailureDetector, fabric: Fabric, windows: JobWindows
 ) -> pb2.ShowFabricReply:
     """Reads counters of all switches; one that is out of reach is told as that."""
     outages = coordinator.outages
     down = NOTHING if outages is None else outages.down
     load = _Load(coordinator)
+    bits_per_s = windows.link_bits_per_s()
     switches = coordinator.switches.values()
     unreachable = {it.name: "it does not answer" for it in switches if it.unreachable_s() > 0}
     asked = {it: jobs_on(coordinator, it) for it in switches if it.name not in unreachable}
@@ -41,6 +44,8 @@ async def show_fabric(
                 rate_gbit=link.rate_bits_per_s / 1e9,
                 busy_s=load.busy_s(link),
                 down=frozenset(link.switches) in down.links,
+                bits_per_s=bits_per_s.get(Hop(*link.switches), 0.0),
+                back_bits_per_s=bits_per_s.get(Hop(*reversed(link.switches)), 0.0),
             )
             for link in fabric.links
         ],

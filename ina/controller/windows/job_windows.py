@@ -12,6 +12,7 @@ import logging
 import math
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -137,6 +138,23 @@ class JobWindows:
             of.congestion = self._rules.congestion(job)
             of.number = self._next_number()
         return self._event_of(job, of)
+
+    def link_bits_per_s(self) -> Mapping[Thing, float]:
+        """What jobs' packets take of each direction of a link, by their workers' last reports."""
+        found: Counter[Thing] = Counter()
+        for job in self._coordinator.jobs():
+            bits_per_s = self._bits_per_s(job) if job.state is JobState.RUNNING else 0.0
+            if bits_per_s:
+                for thing, times in link_uses(self._fabric, job.mapping, job.members).items():
+                    found[thing] += times * bits_per_s  # type: ignore[assignment]
+        return found
+
+    def _bits_per_s(self, job: Job) -> float:
+        """Of a rank's packets, which are as many as any other's; 0: none came, or none is known."""
+        of, bits = self._of(job), self._packet_bits(job)
+        between = [it.between(rank, bits) for rank, it in of.ranks.items() if rank in job.members]
+        rates = [it.results * bits / it.elapsed_s for it in between if it and it.elapsed_s > 0]
+        return sum(rates) / len(rates) if rates else 0.0
 
     def show(self, job: Job) -> pb2.JobWindows | None:
         """For people; None: it does not run, or has never."""
