@@ -13,6 +13,7 @@ import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -85,7 +86,8 @@ def table(
     for index, name in enumerate(columns):
         cells = [row[index] for row in grid if row[index] != "-"]
         numeric = bool(cells) and all(isinstance(cell, int | float) for cell in cells)
-        view.add_column(name, justify="right" if numeric else "left")
+        # Where there is no room a cell goes on below: nothing of it is cut off.
+        view.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in grid:
         view.add_row(*map(_cell, row))
     return view
@@ -160,10 +162,51 @@ class FittingTable:
     def _view(self, gone: Sequence[str]) -> Table:
         kept = [index for index, name in enumerate(self.columns) if name not in gone]
         names = [self.columns[index] for index in kept]
-        view = table(names, [[row[index] for index in kept] for row in self.rows], title=self.title)
-        for column in view.columns:
-            column.overflow = "fold"  # where even the least does not fit: no name is cut
-        return view
+        return table(names, [[row[index] for index in kept] for row in self.rows], title=self.title)
+
+
+@dataclass
+class TableOrLines:
+    """A table where all its cells fit on one line; else a row is a line, and below it, indented,
+    what stands in its last column. Words are kept whole."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render at the width that there is."""
+        view = table(self.columns, self.rows)
+        if _width(console, options, view) <= options.max_width:
+            yield view
+            return
+        for *first, last in self.rows:
+            yield Text("  ".join(map(str, first)), overflow="fold")
+            yield Padding(Text(str(last), overflow="fold"), (0, 0, 0, 4), expand=False)
+
+
+def lines_or_parts(rows: Iterable[LineOrParts]) -> RenderableType:
+    """For a terminal of any width; whoever reads a pipe gets a line each, however long."""
+    views = list(rows)
+    return Group(*views) if console().is_terminal else "\n".join(map(str, views))
+
+
+@dataclass
+class LineOrParts:
+    """One line, or where it does not fit, a part a line, indented but for the first."""
+
+    parts: Sequence[str]
+
+    def __str__(self) -> str:
+        return "; ".join(self.parts)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render at the width that there is."""
+        if len(str(self)) <= options.max_width:
+            yield Text(str(self))
+            return
+        yield Text(self.parts[0], overflow="fold")
+        for part in self.parts[1:]:
+            yield Padding(Text(part, overflow="fold"), (0, 0, 0, 2), expand=False)
 
 
 def _width(console: Console, options: ConsoleOptions, view: Table) -> int:

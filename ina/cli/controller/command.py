@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from ina.cli.common.given import is_given
-from ina.cli.common.output import emit
+from ina.cli.common.output import LineOrParts, emit, lines_or_parts
 from ina.cli.common.rpc_client import (
     ControllerOption,
     JsonOption,
@@ -25,7 +25,7 @@ from ina.cli.common.rpc_client import (
 )
 from ina.cli.controller.reload import Reloader
 from ina.cli.log_options import log_as_a_service
-from ina.cli.switch.show import SwitchName, show_switch
+from ina.cli.switch.show import AnySwitchName, show_switch
 from ina.controller.app import ControllerApp
 from ina.controller.config import DEFAULT_LISTEN, Config, TlsConfig, load_config, make_config
 from ina.controller.config.store_url import shown
@@ -135,14 +135,16 @@ def status(controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = Fal
     rows = [_status(address) for address in addresses(controller)]
     if all("error" in row for row in rows):
         raise UnavailableError("; ".join(row["error"] for row in rows))
-    emit(rows, json, "\n".join(map(_status_view, rows)))
+    emit(rows, json, lines_or_parts(map(_status_view, rows)))
     if not any(row.get("role") == "primary" for row in rows):
         raise typer.Exit(1)
 
 
 @app.command()
 def show(
-    name: SwitchName = "", controller: ControllerOption = DEFAULT_LISTEN, json: JsonOption = False
+    name: AnySwitchName = "",
+    controller: ControllerOption = DEFAULT_LISTEN,
+    json: JsonOption = False,
 ) -> None:
     """The same as `ina switch show`."""
     show_switch(controller, name, "", json)
@@ -158,25 +160,27 @@ def _status(address: str) -> dict[str, Any]:
     return {"controller": address, **plain(reply)}
 
 
-def _status_view(row: dict[str, Any]) -> str:
+def _status_view(row: dict[str, Any]) -> LineOrParts:
     if "error" in row:
-        return str(row["error"])
-    store = row["store"] or "in memory"
+        return LineOrParts([str(row["error"])])
     why = f" ({row['standby_reason']})" if row["standby_reason"] else ""
     running_s = max(0.0, time.time() - row["started_unix_s"])
-    switches = f"switch {row['switch_addr']} {row['switch_state']}"
+    switches = [f"switch {row['switch_addr']} {row['switch_state']}"]
     if len(row["switches"]) > 1:
-        each = (f"{it['name']} {it['address']} {it['state']}" for it in row["switches"])
-        switches = f"switches {', '.join(each)}"
-    return (
-        f"controller {row['controller']}: {row['role']}{why}, election id {row['election_id']}, up"
-        f" {time_text(round(running_s))}; {switches};"
-        f" store {store}; jobs {row['jobs']}, slots {row['slots_used']} of {row['slots_total']}"
-        f" in use, last epoch {row['last_epoch']}"
-        + "".join(
-            f"; {it['controller']} is configured otherwise: {', '.join(it['keys'])}"
-            for it in row["differs"]
-        )
+        switches = [f"switch {it['name']} {it['address']} {it['state']}" for it in row["switches"]]
+    return LineOrParts(
+        [
+            f"controller {row['controller']}: {row['role']}{why}, election id"
+            f" {row['election_id']}, up {time_text(round(running_s))}",
+            *switches,
+            f"store {row['store'] or 'in memory'}",
+            f"jobs {row['jobs']}, slots {row['slots_used']} of {row['slots_total']} in use, last"
+            f" epoch {row['last_epoch']}",
+            *(
+                f"{it['controller']} is configured otherwise: {', '.join(it['keys'])}"
+                for it in row["differs"]
+            ),
+        ]
     )
 
 

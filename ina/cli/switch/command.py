@@ -107,7 +107,7 @@ def show(
     job: Annotated[
         str, typer.Option(help="Only what belongs to this job.", autocompletion=job_names)
     ] = "",
-    name: switch_show.SwitchName = "",
+    name: switch_show.AnySwitchName = "",
     controller: ControllerOption = DEFAULT_LISTEN,
     json: JsonOption = False,
 ) -> None:

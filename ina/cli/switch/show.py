@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Group, RenderableType
 
-from ina.cli.common.output import emit, table
-from ina.cli.common.rpc_client import ask, plain
+from ina.cli.common.output import TableOrLines, emit, table
+from ina.cli.common.rpc_client import ask, ask_about_itself, plain
 from ina.cli.job.view import slot_range
 from ina.controller.config import DEFAULT_NAME
 from ina.rpc import controller_pb2 as pb2
@@ -20,24 +20,44 @@ _COUNTER_COLUMNS = ["counter", "index", "of", "packets", "bytes"]
 SwitchName = Annotated[
     str, typer.Option("--name", metavar="NAME", help="Which one, of a controller with several.")
 ]
+AnySwitchName = Annotated[
+    str,
+    typer.Option(
+        "--name", metavar="NAME", help="Which one, of a controller with several; all: each of them."
+    ),
+]
+ALL = "all"
 
 
 def show_switch(controllers: str, name: str, job: str, json: bool) -> None:
     """Prints what the switch has, read back from it; of ``job`` alone if it is not empty.
 
-    ``name``: the switch's; empty: the controller has one.
+    ``name``: the switch's; empty: the controller has one; ``all``: each of them, unless one is
+    called so.
 
     Raises what :func:`~ina.cli.common.rpc_client.ask` raises.
     """
-    request = pb2.ShowSwitchRequest(switch=name)
-    shown = ask(controllers, lambda operator: operator.ShowSwitch, request)
+    names = _all_names(controllers) if name == ALL else [name]
+    requests = [pb2.ShowSwitchRequest(switch=it) for it in names]
+    found = [ask(controllers, lambda operator: operator.ShowSwitch, it) for it in requests]
     listed = ask(controllers, lambda operator: operator.ListJobs, pb2.ListJobsRequest()).jobs
-    here = {hold.job for hold in shown.holds}
-    jobs = [one for one in listed if one.name in here or one.switch == shown.switch]
-    if job:
-        jobs = [other for other in jobs if other.name == job]
-        _keep(shown, job)
-    emit(_document(shown, jobs), json, _view(shown, jobs, job))
+    documents, views = [], []
+    for shown in found:
+        here = {hold.job for hold in shown.holds}
+        jobs = [one for one in listed if one.name in here or one.switch == shown.switch]
+        if job:
+            jobs = [other for other in jobs if other.name == job]
+            _keep(shown, job)
+        documents.append(_document(shown, jobs))
+        views += ["", _view(shown, jobs, job)]
+    emit(documents if name == ALL else documents[0], json, Group(*views[1:]))
+
+
+def _all_names(controllers: str) -> list[str]:
+    """Of the primary's switches; where one is called ``all``, or none is told, that."""
+    about = ask_about_itself(controllers)
+    names = [] if about is None else [it.name for it in about.switches]
+    return [ALL] if ALL in names or not names else names
 
 
 def remove_foreign(controllers: str, name: str, json: bool) -> None:
@@ -119,7 +139,8 @@ def _slots_text(hold: pb2.SlotHold | None, job: pb2.Job) -> str:
 
 
 def _entries(entries: list[pb2.TableEntry]) -> RenderableType:
-    return table(_ENTRY_COLUMNS, [[entry.table, entry.match, entry.action] for entry in entries])
+    rows = [[entry.table, entry.match, entry.action] for entry in entries]
+    return TableOrLines(_ENTRY_COLUMNS, rows)
 
 
 def _counters(counters: list[pb2.Counter]) -> RenderableType:

@@ -28,6 +28,10 @@ GROUPS_TABLE, PORTS_TABLE = "multicast group", "port"
 _SHARED = "IP multicast"
 """Who receives what is for several workers at once, in place of a rank."""
 
+_WORKERS: dict[MatchValue, str] = {ALL_WORKERS: "all", PARENT: "parent"}
+_KINDS = {kind.value: kind.name.lower() for kind in Kind}
+"""In place of numbers that stand for something."""
+
 _WORKER_COUNTERS = {names.MEMBERS: "member_packets", names.RECEIVERS: "receiver_results"}
 """The direct counters' names, which not every protocol tells, by table."""
 
@@ -172,7 +176,9 @@ async def show_switch(coordinator: Coordinator, switch: Switch) -> pb2.ShowSwitc
             for by in job.mappings
             if switch.name in by.memory
         ],
-        entries=_entries(entries, jobs) + _groups(groups, jobs) + _ports(await writer.read_ports()),
+        entries=_entries(entries, jobs, switch)
+        + _groups(groups, jobs)
+        + _ports(await writer.read_ports()),
         counters=counters + await drop_counters(switch),
     )
 
@@ -220,7 +226,9 @@ def show_item(item: Item) -> pb2.TableEntry:
     )
 
 
-def _entries(entries: list[ReadEntry], jobs: dict[int, Job]) -> list[pb2.TableEntry]:
+def _entries(
+    entries: list[ReadEntry], jobs: dict[int, Job], switch: Switch
+) -> list[pb2.TableEntry]:
     shown = []
     for entry in entries:
         if is_mark(entry):
@@ -229,11 +237,13 @@ def _entries(entries: list[ReadEntry], jobs: dict[int, Job]) -> list[pb2.TableEn
         call = f"{_alias(entry.action)}({_fields(entry.params, ', ')})" if entry.action else ""
         said = entry.params if entry.table in SHARED_JOB_TABLES else entry.match
         owner = jobs.get(int(said["job"])) if ours else None
-        shared = entry.table == names.RECEIVERS and entry.match["worker"] == ALL_WORKERS
+        who = ""
+        if owner is not None and "worker" in entry.match:
+            who = f" ({_who(switch, owner, entry.match)})"
         shown.append(
             pb2.TableEntry(
                 table=_alias(entry.table),
-                match=_fields(entry.match) + (f" ({_SHARED})" if shared else ""),
+                match=_fields(entry.match) + who,
                 action=call,
                 job=owner.name if owner else "",
                 foreign=owner is None and ours,
@@ -304,6 +314,13 @@ def _child(switch: Switch, job: Job | None, number: int, index: int) -> str:
     return below[0] if tree[below[0]].host else f"switch {below[0]}"
 
 
+def _who(switch: Switch, job: Job, match: Mapping[str, MatchValue]) -> str:
+    """Whom an entry is about, for people."""
+    number, index = int(match["job"]), int(match["worker"])
+    is_parent = index == PARENT or match.get("kind") == Kind.RESULT
+    return "its parent" if is_parent else _child(switch, job, number, index)
+
+
 async def _worker_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Counter]:
     rows = []
     for table, counter in _WORKER_COUNTERS.items():
@@ -357,6 +374,10 @@ def _fields(values: Mapping[str, MatchValue], separator: str = " ") -> str:
 def _readable(name: str, value: MatchValue) -> str:
     if name.endswith("_addr"):
         return str(IPv4Address(value)) if isinstance(value, int) else str(value)
+    if name == "worker" and value in _WORKERS:
+        return _WORKERS[value]
+    if name == "kind" and isinstance(value, int) and value in _KINDS:
+        return _KINDS[value]
     if name.endswith("_mac") and isinstance(value, int):
         return value.to_bytes(6, "big").hex(":")
     return str(value)
