@@ -37,7 +37,7 @@ BELOW = {
     "host": {"congestion", "errors", "extension", "log", "protocol", "rpc", "p4", "metrics"},
     "controller": {
         *("congestion", "errors", "log", "protocol", "rpc", "p4", "metrics", "switch"),
-        *("document", "topology_json"),
+        *("document", "topology_json", "units"),
     },
     "doctor": {
         "errors",

@@ -63,6 +63,9 @@ def test_ranks_are_told_and_the_switch_has_both_then_one(workers: Workers) -> No
         shown = workers.resize("j", 2048)
         to = shown.remapping.epoch
         assert to > epoch
+        asked = pb2.ListDecisionsRequest(job="j")
+        *_, last = workers.operator.ListDecisions(asked, timeout=30).decisions
+        assert (last.what, last.slots, last.reason) == ("grow", 2048, "an operator asked for it")
         first = next(events)
         assert (first.kind, first.epoch, first.fatal) == (pb2.JOB_REMAPS, epoch, False)
         assert "2048 slots, 512..2559, window 1024: asked for by an operator" in first.reason

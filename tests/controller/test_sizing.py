@@ -373,4 +373,35 @@ def test_places_in_the_queue() -> None:
 def test_quotas_do_not_hold_up_others() -> None:
     admission = Admission({"t": TenantConfig(slots=8)})
     with pytest.raises(QuotaError, match="quota of tenant 't'"):
-        admission.check_quota("j", "t", 16, 1, [])
+        admission.check_quota("j", "t", {"": 16}, 1, [])
+
+
+def test_over_a_tree_a_policy_gives_as_many_as_the_quota_leaves_on_each_switch() -> None:
+    async def scenario(policy: str, quota: int) -> Job:
+        bench = Bench(policy)
+        await bench.start()
+        racks = bench.racks
+        racks.registry.admission = Admission({"default": TenantConfig(slots=quota)})
+        job = await racks.coordinator.create("j", 2, 0, 0.0)
+        bench.memory.admitted(job, Request("j", Said()), 0.0)
+        await asyncio.gather(*await racks.join_all("j", (1, 2)))
+        return job
+
+    assert asyncio.run(scenario("priority", 48)).slots == 16
+    assert asyncio.run(scenario("priority", 47)).slots == 8
+    assert asyncio.run(scenario("priority", 12)).slots == 4  # the floor
+    for policy, quota, needs in (("priority", 11, "12 more: 4"), ("static", 47, "48 more: 16")):
+        with pytest.raises(QuotaError, match=f"this needs {needs} on each of 3 switches, "):
+            asyncio.run(scenario(policy, quota))
+
+
+def test_at_one_switch_a_policy_gives_as_many_as_the_quota_leaves() -> None:
+    async def scenario() -> None:
+        bench = Bench("equal")
+        await bench.start()
+        bench.racks.registry.admission = Admission({"default": TenantConfig(slots=15)})
+        assert bench.memory.grant(Request("j", Said()), "default") == 8
+        bench.racks.registry.admission = Admission({"default": TenantConfig(slots=3)})
+        assert bench.memory.grant(Request("j", Said()), "default") == 4  # which the quota refuses
+
+    drive(scenario())

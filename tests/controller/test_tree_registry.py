@@ -191,7 +191,7 @@ def test_a_quota_counts_slots_on_all_switches_and_nobody_is_ended_for_it() -> No
     joined(registry, "near", [1], 8, priority=0)
     registry.place(registry.get("near"))
     job = joined(registry, "j", [1, 3], 8, priority=5)
-    says = "quota of tenant 'default': 8 of 31 slots in use, and this needs 24 more"
+    says = "8 of 31 slots in use, and this needs 24 more: 8 on each of 3 switches, "
     for call in (registry.place, registry.victims_of):
         with pytest.raises(NoRoomError, match=says):
             call(job)

@@ -40,6 +40,16 @@ def _reserved(job: Job) -> int:
     )
 
 
+def _spread(own: Mapping[str, int]) -> str:
+    """How they come together, where that is of several switches."""
+    if len(own) < 2:
+        return ""
+    each = set(own.values())
+    if len(each) == 1:
+        return f": {each.pop()} on each of {len(own)} switches, {', '.join(own)}"
+    return ": " + ", ".join(f"{slots} on {name}" for name, slots in own.items())
+
+
 class Admission:
     """The rules. Without any tenant every name is one, without limits."""
 
@@ -75,22 +85,26 @@ class Admission:
         return 0 if limits is None else limits.dscp
 
     def check_quota(
-        self, job: str, tenant: str, slots: int, workers: int, jobs: Iterable[Job]
+        self, job: str, tenant: str, own: Mapping[str, int], workers: int, jobs: Iterable[Job]
     ) -> None:
-        """Raises :class:`QuotaError` if one more job would be more than the tenant may have."""
+        """Raises :class:`QuotaError` if one more job would be more than the tenant may have.
+
+        ``own``: the slots that it would have, by switch: they count on each.
+        """
         limits = self._tenants.get(tenant)
         if limits is None:
             return
         has = usage(other for other in jobs if other.tenant == tenant)
         for what, limit, used, wanted in (
             ("jobs", limits.jobs, has.jobs, 1),
-            ("slots", limits.slots, has.slots, slots),
+            ("slots", limits.slots, has.slots, sum(own.values())),
             ("workers", limits.workers, has.workers, workers),
         ):
             if limit and used + wanted > limit:
+                where = _spread(own) if what == "slots" else ""
                 raise QuotaError(
                     f"job {job!r}: quota of tenant {tenant!r}: {used} of {limit} {what} in use, and"
-                    f" this needs {wanted} more"
+                    f" this needs {wanted} more{where}"
                 )
 
     def slots_left(self, tenant: str, jobs: Iterable[Job]) -> int | None:

@@ -24,6 +24,7 @@ from ina.controller.errors import (
     JobTokenError,
     JoinTimeoutError,
     NoRoomError,
+    QuotaError,
     StandbyError,
     SwitchError,
     UnknownJobError,
@@ -402,7 +403,8 @@ class Coordinator:
                 try:
                     self.registry.place(job)
                 except NoRoomError as error:
-                    victims = self.registry.victims_of(job)
+                    is_quota = isinstance(error, QuotaError)  # nobody's end makes room in it
+                    victims = [] if is_quota else self.registry.victims_of(job)
                     if not victims and not await self.room.waits(job, error):
                         raise
                     for victim in victims:

@@ -38,7 +38,7 @@ class Memory:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        registry = coordinator.registry
+        registry = self._registry = coordinator.registry
         share = next(iter(registry.switches.values())).memory.cost("", 0)
         self.policy = policy_for(config, share)
         self.sizing = Sizing(
@@ -63,6 +63,7 @@ class Memory:
         self._waits_s: weakref.WeakKeyDictionary[Job, float] = weakref.WeakKeyDictionary()
         if registry.placement is not None:
             registry.sized = self._sized
+            registry.takes_what_is_left = self.policy.resizes
             coordinator.room = _Queued(self)
 
     def check_turn(self, request: Request) -> None:
@@ -102,7 +103,16 @@ class Memory:
     def granted(self, job: Job) -> None:
         """A job has slots for the first time."""
         self.queue.leave(job.name)
-        self.decisions.add(job.name, "grant", self._why(), slots=job.slots)
+        self.decisions.add(job.name, "grant", self.sizing.reason(job, job.slots), slots=job.slots)
+
+    def resized_by_hand(self, job: Job, before: int, mode: str) -> None:
+        """An operator has begun to give it other slots than ``before``, or another mode."""
+        slots = job.newest_mapping.slots
+        what = "grow" if slots > before else "shrink" if slots < before else "move"
+        why = "an operator asked for it" + (f", with mode {mode}" if mode else "")
+        if self.policy.resizes:
+            why += f"; until policy {self.policy.name} wants something else"
+        self.decisions.add(job.name, what, why, before=before, slots=slots)
 
     def enter(
         self, request: Request, queue_s: float, error: NoRoomError, switches: Sequence[str] = ()
@@ -137,7 +147,18 @@ class Memory:
         request = self._request(job)
         self._wanted[job] = switches
         self.check_turn(request)
-        return self.sizing.grant(request, switches)
+        return self.sizing.grant(request, switches, self._most(job.tenant, len(switches), job))
+
+    def grant(self, request: Request, tenant: str) -> int:
+        """Slots that a new job at one switch is to take; see :meth:`Sizing.grant`."""
+        return self.sizing.grant(request, (), self._most(tenant, 1))
+
+    def _most(self, tenant: str, switches: int, job: Job | None = None) -> int | None:
+        """Slots that a tenant's quota leaves at each of so many switches, but for what a job has;
+        None: any number."""
+        others = [it for it in self._registry if it is not job]
+        left = self._registry.admission.slots_left(tenant, others)
+        return None if left is None else left // switches
 
     async def waits(self, job: Job, error: NoRoomError) -> bool:
         """Of a fabric, where all workers are here: whether slots may be free now, after a while."""
@@ -153,9 +174,6 @@ class Memory:
 
     def _request(self, job: Job) -> Request:
         return Request(job.name, self.sizing.needs(job).said, job.slots_asked, job.priority)
-
-    def _why(self) -> str:
-        return f"policy {self.policy.name}"
 
 
 class _Queued(Room):

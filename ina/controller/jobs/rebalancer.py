@@ -77,15 +77,19 @@ class Rebalancer:
     async def rebalance(self) -> None:
         """Asks the policy and begins what it wants: who shrinks before who grows."""
         self._sizing.release()
-        targets = self._sizing.targets(self._queue.demands())
+        waiting = self._queue.demands()
+        targets = self._sizing.targets(waiting)
         shrink = [job for job, slots in targets.items() if slots < job.slots]
         grow = [job for job, slots in targets.items() if slots > job.slots]
         # Who is to have most takes a large gap before others take parts of it.
         grow.sort(key=lambda job: -targets[job])
+        takers = [*(repr(job.name) for job in grow), *(repr(it.name) for it in waiting)]
+        room = f"; makes room for {', '.join(takers)}" if takers else ""
         for job in [*shrink, *grow]:
-            await self._begin(job, targets[job])
+            why = self._sizing.reason(job, targets[job], waiting)
+            await self._begin(job, targets[job], why + (room if job in shrink else ""))
 
-    async def _begin(self, job: Job, slots: int) -> None:
+    async def _begin(self, job: Job, slots: int, why: str) -> None:
         """Towards ``slots``; where these are not free side by side, half as far, and so on, as long
         as that is worth a change; when others have changed, if some do now, for that frees slots.
         """
@@ -109,7 +113,7 @@ class Rebalancer:
                 self._failed(job, before, slots, str(error))
                 return
             what = "grow" if slots > before else "shrink"
-            self._decisions.add(job.name, what, policy, before=before, slots=slots)
+            self._decisions.add(job.name, what, why, before=before, slots=slots)
             return
 
     async def _clear(self, job: Job, slots: int) -> bool:

@@ -73,6 +73,8 @@ class Registry:
         self.admission = admission or Admission({})
         self.sized: Callable[[Job, Sequence[str]], int] | None = None
         """Of a fabric: how many slots a job takes at each of these; None: those it asked for."""
+        self.takes_what_is_left = False
+        """Of a fabric: whether that may be fewer than usual, as its tenant's quota leaves them."""
         self.numbers = JobNumbers(job_numbers, self._foreign_numbers)
         """Those that are left."""
         self._jobs: dict[str, Job] = {}
@@ -173,6 +175,7 @@ class Registry:
         slots = job.slots_asked
         if self.sized is not None and job.mode == POOL:
             slots = self.sized(job, forest.switches)
+        self._check_forest_quota(job, forest, slots)
         check_room(job.name, slots, forest, self.switches)
         self._give(job, forest, slots)
         self._complete(job)
@@ -216,6 +219,8 @@ class Registry:
         Raises what :meth:`place` raises when the reason is another than room on the switches.
         """
         forest = self._forest_of(job)
+        if not self.takes_what_is_left:
+            self._check_forest_quota(job, forest, job.slots_asked)
         return self._victims(job.name, job.slots_asked, job.priority, forest, numbers_left=True)
 
     def _forest_of(self, job: Job) -> Forest:
@@ -228,11 +233,12 @@ class Registry:
         forest = self.with_host_nodes(job, forest)
         check_forest(job.name, forest, self.switches)
         check_pipes(job, forest, self.switches)
-        own = slots_by_switch(job.name, job.slots_asked, forest, self.switches)
-        costs = (self.switches[it].memory.cost(job.name, its) for it, its in own.items())
-        cost = sum(costs) if job.mode == POOL else 0
-        self.admission.check_quota(*(job.name, job.tenant, cost, job.world_size), self._others(job))
         return forest
+
+    def _check_forest_quota(self, job: Job, forest: Forest, slots: int) -> None:
+        own = slots_by_switch(job.name, slots, forest, self.switches) if job.mode == POOL else {}
+        cost = {it: self.switches[it].memory.cost(job.name, its) for it, its in own.items()}
+        self.admission.check_quota(*(job.name, job.tenant, cost, job.world_size), self._others(job))
 
     def _others(self, job: Job) -> list[Job]:
         return [other for other in self._jobs.values() if other is not job]
@@ -445,8 +451,9 @@ class Registry:
         # One policy shares out all switches, so a job costs the same on each. What it may claim of
         # slots that are shared, is as much as the quota leaves.
         memory = next(iter(self.switches.values())).memory
-        cost = memory.cost(name, slots) if mode == POOL else 0
-        self.admission.check_quota(name, tenant, cost, world_size, self._jobs.values())
+        has_cost = mode == POOL and not self.takes_what_is_left
+        own = {"": memory.cost(name, slots)} if has_cost else {}
+        self.admission.check_quota(name, tenant, own, world_size, self._jobs.values())
 
     def _check_request(self, name: str, world_size: int, contributions: int) -> None:
         if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():

@@ -40,7 +40,7 @@ def begin(
         check_pipes(job, over, registry.switches)
     others = [other for other in registry if other is not job]
     slots = over.divisible(job.name, slots)
-    needed = sum(over.slots_at(name, slots) for name in over.own) if mode == POOL else 0
+    needed = {name: over.slots_at(name, slots) for name in over.own} if mode == POOL else {}
     registry.admission.check_quota(job.name, job.tenant, needed, job.world_size, others)
     own = _take(registry, job, over, slots)
     host_first = _host_first(job, over, slots)

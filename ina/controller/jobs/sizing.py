@@ -18,6 +18,7 @@ from ina.controller.jobs.registry import Registry
 from ina.controller.memory.clearing import Clearing, clearing
 from ina.controller.memory.demand import Demand, StepModel, usable
 from ina.controller.memory.policy import Policy
+from ina.controller.memory.reasons import reason
 from ina.controller.memory.restraint import Restraint, is_last, is_spent, restrained
 from ina.controller.memory.settled import pays, settled
 from ina.p4.catalogue import POOL
@@ -115,10 +116,11 @@ class Sizing:
         """A job could not be resized: it is not tried again for so long."""
         self._left_alone[job] = self._clock() + for_s
 
-    def grant(self, request: Request, switches: Iterable[str] = ()) -> int:
+    def grant(self, request: Request, switches: Iterable[str] = (), most: int | None = None) -> int:
         """Slots that a new job is to take at each switch: what it is to have, or what fits now.
 
-        ``switches``: where all of them are; none: any one that can be reached. Raises
+        ``switches``: where all of them are; none: any one that can be reached. ``most``: that its
+        tenant's quota leaves at each, though its floor at least; None: any number. Raises
         :class:`NoRoomError`: not even its floor fits anywhere now, with the numbers;
         :class:`JobRequestError`: it asks for what no job can have.
         """
@@ -139,6 +141,8 @@ class Sizing:
                 f"job {request.name!r}: no slots left: {'; '.join(whys)}; policy"
                 f" {self.policy.name!r} leaves jobs that run their floors"
             )
+        if most is not None and slots > most:  # below its floor the quota refuses it
+            return max(usable(most), self.demand_of(request).floor)
         return slots
 
     def least(self, request: Request) -> int:
@@ -170,6 +174,18 @@ class Sizing:
             for job in jobs:
                 found[job] = min(found.get(job, sizes[job.name]), sizes[job.name])
         return {job: slots for job, slots in found.items() if slots != job.slots}
+
+    def reason(self, job: Job, slots: int, waiting: Sequence[Demand] = ()) -> str:
+        """Why a job has, or is to have, so many slots at each of its switches; of a tree where most
+        share them. ``waiting``: jobs that have none yet."""
+        if not self.policy.resizes:
+            asked = self._asked.get(job, 0)
+            how = f"it asked for {asked}" if asked else "it did not ask for another number"
+            return f"policy {self.policy.name}: {how}"
+        beside = [[it for it in self._resizable(at) if it is not job] for at in job.memory]
+        most: list[Job] = max(beside, key=len, default=[])
+        others = [*map(self._demand, most), *waiting]
+        return reason(self.policy.name, self._demand(job), slots, others)
 
     def release(self) -> None:
         """What :meth:`clearing` has held is anybody's again, where no change is under way."""
@@ -217,9 +233,9 @@ class Sizing:
     def refusal(self, request: Request, slots: int, tenant: str, workers: int) -> str:
         """Why a job that would have ``slots`` gets none, with numbers; empty: it gets them."""
         try:
-            cost = slots or self.demand_of(request).floor
+            own = {"": slots or self.demand_of(request).floor}
             self._registry.admission.check_quota(
-                *(request.name, tenant, cost, workers), self._registry
+                *(request.name, tenant, own, workers), self._registry
             )
             if not self.policy.resizes:
                 islands = self._registry.sharing.islands(request.name, POOL)

@@ -115,7 +115,8 @@ class Arrivals:
         is_sized = is_new and not self._shares(asked)
         if is_sized and registry.placement is None:  # else its turn comes when all workers are here
             memory.check_turn(request)
-            slots = memory.sizing.grant(request)
+            tenant = registry.admission.tenant(asked.name, asked.tenant)
+            slots = memory.grant(request, tenant)
         job = await self._coordinator.create(
             *(asked.name, asked.world_size, slots, wait_s),
             tenant=asked.tenant,

@@ -10,6 +10,7 @@ import logging
 from collections.abc import AsyncIterator
 
 from ina.controller.errors import JobRequestError, UnknownJobError, UnknownSwitchError
+from ina.controller.job import Job
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.memory import Memory
 from ina.controller.service.answers import Context, answer, refuse
@@ -114,11 +115,16 @@ class OperatorService(rpc.OperatorServicer):
         self, request: pb2.ResizeJobRequest, context: Context
     ) -> pb2.ResizeJobReply:
         """Begins to give a running job another number of slots, or another mode."""
-        work = self._coordinator.changes.resize(
+        job = await answer(context, self._resize(request))
+        return pb2.ResizeJobReply(job=show_job(job, self._detector))
+
+    async def _resize(self, request: pb2.ResizeJobRequest) -> Job:
+        before = self._coordinator.registry.get(request.name).slots
+        job = await self._coordinator.changes.resize(
             request.name, request.slots, "asked for by an operator", mode=request.mode
         )
-        job = await answer(context, work)
-        return pb2.ResizeJobReply(job=show_job(job, self._detector))
+        self._memory.resized_by_hand(job, before, request.mode)
+        return job
 
     async def _evict(self, name: str, reason: str) -> pb2.Job:
         """The job as it has ended, with the slots that it had."""
@@ -138,7 +144,9 @@ class OperatorService(rpc.OperatorServicer):
         self, request: pb2.ShowFabricRequest, context: Context
     ) -> pb2.ShowFabricReply:
         """Switches, links, hosts, and the trees of jobs over them."""
-        return await answer(context, show_fabric(self._coordinator, self._detector, self._fabric))
+        return await answer(
+            context, show_fabric(self._coordinator, self._detector, self._fabric, self._windows)
+        )
 
     async def SetDown(  # noqa: N802
         self, request: pb2.SetDownRequest, context: Context
