@@ -29,7 +29,9 @@ def figure_of(report: Report) -> Figure:
     at_ms = [1e3 * at_s for at_s in samples.at_s]
     figure = Figure(figsize=(10, 8), layout="constrained")
     rows = figure.subplots(3, 1, sharex=True)
-    longest = sorted(samples.queues, key=lambda name: -max(samples.queues[name], default=0))[:_MOST_QUEUES]
+    longest = sorted(samples.queues, key=lambda name: -max(samples.queues[name], default=0))[
+        :_MOST_QUEUES
+    ]
     panels = (
         ("packets in flight, at most", samples.windows, 1.0, list(samples.windows)),
         ("queue, KiB", samples.queues, 1 / 1024, longest),

@@ -287,7 +287,8 @@ def _saved(layout: Layout) -> list[_Saved]:
             found += [(layout.stack(name) + suffix, True) for suffix in ("", "_valid", "_next")]
         else:
             found.append((layout.header(name), name in layout.plan.apart))
-            found += [(layout.valid(name), False), (layout.wire(name), False)]
+            if not layout.program.headers[name].metadata:
+                found += [(layout.valid(name), False), (layout.wire(name), False)]
     return [_Saved(*each, f"saved_{number}") for number, each in enumerate(found)]
 
 

@@ -219,9 +219,10 @@ def _load_calculation(node: Json, scope: Scope) -> None:
             continue
         if kind == "header":
             header = scope.header(get_str(item, "value"))
+            owner = "" if header.metadata else header.name
             for field in header.type.fields:
                 ref = FieldRef(header.name, field.name, field.width_bits, field.signed)
-                inputs.append(HashInput(ref, field.width_bits, header.name))
+                inputs.append(HashInput(ref, field.width_bits, owner))
             continue
         value = ExpressionLoader(scope).integer(item)
         if kind == "hexstr":

@@ -180,3 +180,18 @@ def test_a_key_of_p4_14_that_asks_for_validity(run: Run) -> None:
     pipeline.insert("t", [Exact(0)], "away", ())
     assert pipeline.process(3, b"ab") == [(3, b"ab")]
     assert pipeline.process(3, b"a") == []  # too short for the header
+
+
+def test_many_alike_fields_of_metadata_that_egress_changes(run: Run) -> None:
+    """They are kept for the next copy all at once; metadata has no validity to keep."""
+    names = [f"x{i}" for i in range(9)]
+    metadata = {"meta": dict.fromkeys(names, 8)}
+    refs = [field("meta", name) for name in names]
+    egress = [op("add_to_field", ref, number(1)) for ref in refs]
+    egress += [op("add_to_field", field("h", "a"), ref) for ref in refs]
+    group = op("modify_field", field("standard_metadata", "mcast_grp"), number(1))
+    standard = PORTS | {"mcast_grp": 16}
+    program = small_program(group, egress=tuple(egress), metadata=metadata, standard=standard)
+    pipeline = run(program)
+    pipeline.set_multicast(1, [(2, 0), (3, 0)])
+    assert pipeline.process(1, b"\x10b") == [(2, b"\x19b"), (3, b"\x19b")]

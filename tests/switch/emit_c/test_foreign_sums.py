@@ -66,6 +66,18 @@ def test_a_checksum_over_the_payload_is_verified(run: Run) -> None:
     assert pipeline.process(1, b"\x12\x34")[0][1] == b"\x00\x34"  # no sum, no check
 
 
+def test_a_sum_over_all_of_a_struct(run: Run) -> None:
+    """Metadata is always there: it has no validity to ask for."""
+    program = checksum({"type": "header", "value": "meta"}, {"type": "header", "value": "h"},
+                       verify=False)  # fmt: skip
+    program["header_types"].append({"name": "meta_t", "id": 10, "fields": [["x", 16]]})
+    program["headers"].append({"name": "meta", "id": 10, "header_type": "meta_t", "metadata": True})
+    set_it = op("assign", field("meta", "x"), number(0x0102))
+    program["actions"][0]["primitives"].append(set_it)
+    [(_, sent)] = run(program).process(1, b"\x12\x34\x00\x00")
+    assert sent[2:] == csum16(b"\x01\x02\x12\x34").to_bytes(2, "big")
+
+
 def hashed(algorithm: str, *inputs: Json) -> Json:
     size = number(1 << 32)
     calc = {"type": "calculation", "value": "calc"}
