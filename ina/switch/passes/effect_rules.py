@@ -188,6 +188,8 @@ class Told:
         """What a hash or checksum is over: nothing of headers that are not there."""
         for item in inputs:
             self.one(item.value)
+            if item.payload:
+                self.read(Kind.CURSOR)
             if item.header:
                 self.read(Kind.VALID, item.header)
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, get_args
 
+from ina.switch.ir.data import STANDARD
 from ina.switch.ir.expr import Expr, FieldRef
 from ina.switch.ir.program import Checksum, Program
 from ina.switch.ir.stmt import Apply, Block, Extract, If, Loop, Stmt
-from ina.switch.passes.effect_places import OWN, Effects
+from ina.switch.ir.turns import NOTES
+from ina.switch.passes.effect_places import OWN, Effects, Kind, Places
 from ina.switch.passes.effect_rules import Told
 
 
@@ -73,6 +75,16 @@ def effects_of_parser(program: Program) -> Effects:
 def effects_of_copies(program: Program) -> Effects:
     """Of what is done once for each copy of a packet: egress, and the update of checksums."""
     return effects(program, program.egress, updates(program))
+
+
+def read_by_switch(program: Program) -> Places:
+    """What is read when a pipeline is over, though no statement says so: where a packet goes, and
+    what its copies keep."""
+    told = Told(program)
+    for header in (STANDARD, NOTES):
+        told.read(Kind.FIELD, header)
+    told.all(tuple(program.turns.field_lists.values()))
+    return told.done().reads
 
 
 def verifications(program: Program) -> tuple[Checksum, ...]:

@@ -14,14 +14,14 @@ from collections import Counter
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from ina.switch.ir.data import STANDARD, field_arrays
+from ina.switch.ir.data import field_arrays
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, LocalRef
 from ina.switch.ir.program import Program
 from ina.switch.ir.source import Source
 from ina.switch.ir.stmt import Apply, Block, If, Loop, RegisterRef, Stmt
 from ina.switch.ir.walk import all_parts, walk
 from ina.switch.passes.effect_places import OWN, Effects, Kind, field_of
-from ina.switch.passes.effects import effects, is_invariant, of_iteration
+from ina.switch.passes.effects import effects, is_invariant, of_iteration, read_by_switch
 
 MIN_COUNT = 8
 MAX_PERIOD = 12
@@ -54,6 +54,7 @@ class _Roller:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._uses = Counter(n for n in walk(tuple(all_parts(program))) if isinstance(n, FieldRef))
+        self._read_by_switch = read_by_switch(program)
         self._shapes: dict[Any, int] = {}
         self._array_of: dict[str, tuple[str, ...]] = {}
         self._loops = 0
@@ -186,14 +187,12 @@ class _Roller:
         same = column[1] == first
         if isinstance(first, RegisterRef):
             return None if same or first.array else self._register_array(column)
-        if first.header == STANDARD and not same:
-            return None  # the switch itself reads and sets some
         if same:
             if field_of(first) not in done.writes:
                 return first
             scratch = (
                 first.header not in self._position
-                and first.header != STANDARD
+                and field_of(first) not in self._read_by_switch
                 and self._uses[first] == inside[first]
                 and _is_set_first(self._program, body, first)
             )
@@ -204,7 +203,10 @@ class _Roller:
                 if array.first <= start and start + len(column) <= array.first + array.count:
                     return ArrayFieldRef(first.header, start, first.width_bits, first.signed)
             return None
-        if any(self._uses[leaf] != inside[leaf] for leaf in column):
+        if any(
+            self._uses[leaf] != inside[leaf] or field_of(leaf) in self._read_by_switch
+            for leaf in column
+        ):
             return None
         return self._local(first)
 

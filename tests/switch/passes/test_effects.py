@@ -126,6 +126,11 @@ EXPECTED: list[tuple[Any, str, str]] = [
     (RegisterWrite(REGISTER, M, X), "field:meta.m field:a.x", "register:r"),
     (Count("n", M), "field:meta.m", "counter:n"),
     (Hash(M, "crc32", INPUTS, Y, X), "field:a.x field:a.y field:meta.m valid:a", "=field:meta.m"),
+    (
+        Hash(M, "crc32", (HashInput(Const(0), 0, payload=True),), Y, X),
+        "cursor field:a.x field:a.y",
+        "=field:meta.m",
+    ),
     (Truncate(M), "field:meta.m", "truncation"),
     (Exit(), "", "!"),
     (

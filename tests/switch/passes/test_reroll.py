@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -10,10 +11,13 @@ import pytest
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 from ina.switch.emit_c.emit import emit_c
 from ina.switch.ir import Program, load_program
+from ina.switch.ir.expr import FieldRef
 from ina.switch.ir.stmt import Loop
+from ina.switch.ir.turns import Turns
 from ina.switch.ir.walk import all_parts, walk
 from ina.switch.passes.plan import make_plan
 from ina.switch.passes.reroll import reroll_program
+from tests.switch.bmv2 import Builder, assign, state
 from tests.switch.foreign_like import FOR_MUTANTS, LIKE
 from tests.switch.foreign_programs import CASES
 
@@ -49,6 +53,17 @@ def test_only_what_else_iterations_change_keeps_one_of_them_unrolled() -> None:
     program = load_program(CASES["R5"].program.json())
     with mock.patch("ina.switch.passes.reroll._is_free", return_value=True):
         assert loops(reroll_program(program)) != []
+
+
+def test_what_a_packet_keeps_on_its_next_turn_is_no_scratch() -> None:
+    header = {"a": [("k", 8)]}
+    built = Builder(
+        header, [state("start", ["a"])], [[assign("meta.m", "a.k")] * 8], (), [("m", 8)]
+    )
+    program = load_program(built.json())
+    assert loops(reroll_program(program)) != []
+    turns = Turns(frozenset({"resubmit"}), {1: (FieldRef("meta", "m", 8),)})
+    assert loops(reroll_program(replace(program, turns=turns))) == []
 
 
 def test_registers_that_are_indexed_alike_are_fused() -> None:
