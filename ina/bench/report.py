@@ -91,7 +91,7 @@ def load(path: Path) -> Report:
         found = msgspec.json.decode(path.read_bytes(), type=Report)
     except OSError as error:
         raise InvalidInputError(f"{path}: {error.strerror}") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidInputError(f"{path}: not a report of ina bench: {error}") from None
     if found.schema != SCHEMA:
         raise InvalidInputError(f"{path}: form {found.schema!r}, want {SCHEMA!r}")

@@ -114,7 +114,7 @@ def run(
     hosts: Annotated[
         str, typer.Option(help="Only these, separated by commas; rank 0 first. [all]")
     ] = "",
-    timeout_s: Annotated[float, typer.Option(help="Deadline of the command.")] = 3600.0,
+    timeout_s: Annotated[float, typer.Option(min=0.001, help="Deadline of the command.")] = 3600.0,
     switch: SwitchOption = None,
     name: NameOption = "",
     out: OutOption = None,

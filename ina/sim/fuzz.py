@@ -86,7 +86,7 @@ def load_state(path: Path, first: int) -> State:
         return State(first, first)
     try:
         state = msgspec.json.decode(path.read_bytes(), type=State)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, RecursionError) as error:
         raise ScenarioError(f"{path}: {error}") from None
     if state.first != first:
         raise ScenarioError(f"{path}: it is of the seeds from {state.first} on, not {first}")

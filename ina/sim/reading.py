@@ -42,7 +42,7 @@ def load(path: Path) -> Scenario:
         document = msgspec.json.decode(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise ScenarioError(f"{path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also bad UTF-8, or a number too long
         raise ScenarioError(
             f"{path}: not {path.suffix.strip('.').upper() or 'TOML'}: {error}"
         ) from None

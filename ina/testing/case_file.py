@@ -81,7 +81,7 @@ def load_case(path: Path) -> Case:
         raise CaseFileError(f"{path}: no ability is called {error}") from None
     except CaseFileError:
         raise
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise CaseFileError(f"{path}: not a case: {error}") from None
 
 

@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 from ina.cli.sim import command
 from ina.cli.sim.command import app
 from ina.errors import InaError
+from ina.sim.causes import scripted_end
 from ina.sim.report import Violation
 from ina.sim.run import Simulation
+from ina.sim.scenario import Fault, FaultSpec, JobSpec, Scenario
 
 SMALL = """
 limit_s = 5
@@ -136,3 +138,57 @@ def test_a_seed_is_replayed(tmp_path: Path) -> None:
     said = run("replay", "7", "--ladder")
     assert said.startswith("seed-7, seed 7: ")
     assert "h1              s1" in said
+
+
+REFUSED = """
+limit_s = 3
+[topology]
+hosts = 2
+[[job]]
+name = "greedy"
+workers = 2
+steps = 2
+slots = 60000
+tensors = [{ elems = 5000 }]
+"""
+CRASHED = (
+    SMALL.replace("steps = 2", "steps = 40\ncompute_ms = 20")
+    + """
+[[fault]]
+what = "crash"
+where = "train/1"
+at_ms = 300
+"""
+)
+
+
+def test_a_job_that_ends_though_nothing_was_done_to_it_is_the_exit_code(tmp_path: Path) -> None:
+    path = tmp_path / "refused.toml"
+    path.write_text(REFUSED)
+    result = CliRunner().invoke(app, ["run", str(path)])
+    assert result.exit_code == 1
+    (line,) = [it for it in result.output.splitlines() if it.startswith("job greedy ended ")]
+    assert " times, though no fault of the scenario was done to it: rank 0: " in line
+    assert "60000 slots" in line
+    assert len([it for it in result.output.splitlines() if it.startswith("greedy (")]) == 1
+
+
+def test_a_job_that_a_scenario_kills_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "crashed.toml"
+    path.write_text(CRASHED.replace("limit_s = 5", "limit_s = 30"))
+    said = run("run", str(path))
+    assert "job train ended, after crash train/1: rank 0: WorkerLostError" in said
+
+
+def test_a_fault_that_comes_later_or_to_another_job_explains_no_end() -> None:
+    one, other = JobSpec(workers=2, name="one"), JobSpec(workers=2, name="other")
+
+    def scenario(what: Fault, where: str, at_ms: float) -> Scenario:
+        return Scenario(fault=[FaultSpec(what=what, where=where, at_ms=at_ms)])
+
+    crash = scenario("crash", "one/0", 500)
+    assert scripted_end(crash, one, 1.0) == "crash one/0"
+    assert scripted_end(crash, one, 0.4) == ""
+    assert scripted_end(crash, other, 1.0) == ""
+    assert scripted_end(scenario("power_cycle", "s1", 500), other, 1.0) == "power_cycle s1"
+    assert scripted_end(scenario("resize", "one", 500), one, 1.0) == ""

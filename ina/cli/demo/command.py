@@ -33,7 +33,7 @@ def demo(
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="Of the model, of the batches and of the drops.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for curves and results.")] = Path("out/demo"),
-    timeout_s: Annotated[float, typer.Option(help="Deadline of each training.")] = 300.0,
+    timeout_s: Annotated[float, typer.Option(min=1, help="Deadline of each training.")] = 300.0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Train a small CNN on scikit-learn's 8x8 digits through the P4 switch, then with Gloo.
