@@ -109,6 +109,8 @@ class Departure:
     """Of operations up to this number it has had the result: all their sums are complete."""
     at_s: float
     """Monotonic clock of the controller: when it left, or when its job was read from a store."""
+    why: str = field(default="", compare=False)
+    """Why it has given up; empty: it has not, or that is not known any more: it is not stored."""
 
 
 @dataclass(eq=False)

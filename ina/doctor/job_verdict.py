@@ -156,6 +156,8 @@ def _stalled(known: Known, now_unix_s: float) -> Verdict:
             " controller's file its own?"
         )
         return Verdict(Cause.SWITCH_REFUSES, f"{found}: {where}", advice)
+    if stall.unsure and not stall.missing:
+        return _left(f"{ranks_text(stall.unsure)} left, and may not have sent it: {where}")
     if not stall.missing:
         advice = (
             "packets are lost one way: run ina doctor --controller on the waiting hosts"
@@ -166,12 +168,8 @@ def _stalled(known: Known, now_unix_s: float) -> Verdict:
     have = "has" if len(stall.missing) == 1 else "have"
     gone = [rank for rank in stall.missing if rank not in job.joined]
     if gone:
-        found = f"{ranks_text(gone)} {'has' if len(gone) == 1 else 'have'} left and not sent it"
-        advice = (
-            "a rank that has left never sends, so the job ends: see its log, it may have had fewer"
-            " batches than the others"
-        )
-        return Verdict(Cause.LEFT, f"{found}: {where}", advice)
+        has = "has" if len(gone) == 1 else "have"
+        return _left(f"{ranks_text(gone)} {has} left and not sent it: {where}")
     found = f"{ranks_text(stall.missing, known.members)} {have} not sent it: {where}"
     unheard = [
         f"rank {member.rank}: {silent}"
@@ -231,3 +229,11 @@ def ranks_text(ranks: Iterable[int], members: Sequence[pb2.Member] = ()) -> str:
 def place(member: pb2.Member) -> str:
     """Where a worker is, for people."""
     return place_of(member.host, member.udp_port, member.process)
+
+
+def _left(found: str) -> Verdict:
+    advice = (
+        "a rank that has left never sends, so the job ends: see its log, it may have had fewer"
+        " batches than the others"
+    )
+    return Verdict(Cause.LEFT, found, advice)

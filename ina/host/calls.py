@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 import grpc
 
 from ina.congestion import Congestion, CongestionError
+from ina.errors import InaError
 from ina.host.errors import (
     ControllerError,
     ControllerTimeoutError,
     ControllerUnavailableError,
+    CorruptedSumError,
     JobEndedError,
     JobEvictedError,
     JobFailedError,
@@ -38,7 +40,12 @@ _ERRORS: dict[int, type[JobFailedError]] = {
     pb2.JOB_EVICTED: JobEvictedError,
     pb2.SWITCH_LOST: SwitchLostError,
     pb2.RANKS_DIFFER: RanksDifferError,
+    pb2.SUMS_CORRUPTED: CorruptedSumError,
 }
+_CAUSES: dict[type[InaError], pb2.EventKind] = {
+    _ERRORS[kind]: kind for kind in (pb2.SWITCH_LOST, pb2.SUMS_CORRUPTED)
+}
+"""What ends the job for all ranks, whoever of them notices it."""
 
 
 @dataclass(frozen=True)
@@ -76,15 +83,25 @@ def watch_request(credentials: Credentials) -> pb2.WatchRequest:
 
 
 def leave_request(
-    credentials: Credentials, progress: pb2.Progress | None = None
+    credentials: Credentials,
+    progress: pb2.Progress | None = None,
+    error: InaError | None = None,
 ) -> pb2.LeaveRequest:
-    """Return what takes the worker out of its job."""
+    """Return what takes the worker out of its job; `error`: for which it gives up."""
+    reason = "" if error is None else str(error)
+    if error is not None:  # the controller knows of whom it is
+        _, whose, rest = reason.partition(f"job {credentials.name!r} rank {credentials.rank}")
+        reason = rest.partition(": ")[2] if whose else reason
     return pb2.LeaveRequest(
         name=credentials.name,
         rank=credentials.rank,
         epoch=credentials.epoch,
         member_key=credentials.key,
         progress=progress,
+        reason=reason,
+        cause=pb2.EVENT_UNSPECIFIED
+        if error is None
+        else _CAUSES.get(type(error), pb2.EVENT_UNSPECIFIED),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import grpc
 
-from ina.errors import InvalidInputError
+from ina.errors import InaError, InvalidInputError
 from ina.host.calls import (
     JOIN_GRACE_S,
     Credentials,
@@ -162,12 +162,18 @@ class ControllerClient:
         request = watch_request(credentials)
         return EventStream(address, credentials, stub.Watch(request))
 
-    def leave(self, credentials: Credentials, progress: pb2.Progress | None = None) -> None:
+    def leave(
+        self,
+        credentials: Credentials,
+        progress: pb2.Progress | None = None,
+        error: InaError | None = None,
+    ) -> None:
         """Leave the job; the last one to leave frees its slots. Tries each address once.
 
-        `progress`: as far as this worker came; None: nobody needs to know.
+        `progress`: as far as this worker came; None: nobody needs to know. `error`: for which it
+        gives up.
         """
-        request = leave_request(credentials, progress)
+        request = leave_request(credentials, progress, error)
         what = f"leave job {credentials.name!r} as rank {credentials.rank}"
         for tries_left in reversed(range(len(self._stubs))):
             address, stub = self._stubs[self._current]

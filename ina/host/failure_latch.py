@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 
 from ina.errors import InaError
-from ina.extension.host import Transport
+from ina.extension.host import Mismatch, Transport
 from ina.host import failure
 from ina.host.errors import CorruptedSumError, OperationTimeoutError, RanksDifferError
 from ina.host.halts import HaltWatch
@@ -35,7 +35,7 @@ class FailureLatch:
     def __init__(
         self, ticket: Ticket, transport: Transport, on_failure: OnFailure | None, halts: bool
     ) -> None:
-        """`halts`: where results are corrupted the transport does so, and `on_failure` is asked."""
+        """`halts`: where results are no sums the transport does so, and `on_failure` is asked."""
         self.node: NodePlace | None = None
         """What the worker sends to on its own host; None: it sends to the switch."""
         self.ticket = ticket
@@ -45,7 +45,8 @@ class FailureLatch:
         self._lock = threading.Lock()
         self._error: InaError | None = None
         self._on_failure = on_failure
-        self._handed_over = False
+        self._handed_over: InaError | None = None  # what others have taken over for
+        self._frozen = False
         self._is_told = False
         self._hints: dict[str, str] = {}
         self._asks: Asks | None = None
@@ -62,16 +63,17 @@ class FailureLatch:
     def fail(self, error: InaError) -> None:
         """End all pending and later operations with `error`, unless they have failed before."""
         with self._lock:
-            if self._error is not None or self._handed_over:
+            if self._is_settled():
                 _log.debug("too late to matter: %s", error)
                 return
             hook, self._on_failure = self._on_failure, None
         if hook is not None and self._takes_over(hook, error):
             with self._lock:
-                self._handed_over = True
+                self._handed_over = error
+                self._told.notify_all()
             return
         with self._lock:
-            if self._error is not None or self._handed_over:
+            if self._is_settled():
                 return
             self._error = error
             self._told.notify_all()
@@ -91,16 +93,40 @@ class FailureLatch:
         if self._halt_watch is not None:
             self._halt_watch.close()
 
+    def settled(self) -> InaError | None:
+        """Return why the session gives up, or has been given to others; None: it has not."""
+        with self._lock:
+            return self._error or self._handed_over
+
+    def _is_settled(self) -> bool:
+        return self._error is not None or self._handed_over is not None or self._frozen
+
     def _on_halt(self) -> None:
         found = self._transport.corruption()
-        assert found is not None, "nothing else halts a transport"
-        self.fail(CorruptedSumError(failure.describe_corruption(self.ticket, found)))
+        if found is not None:
+            return self.fail(CorruptedSumError(failure.describe_corruption(self.ticket, found)))
+        mismatch = self._transport.mismatch()
+        assert mismatch is not None, "nothing else halts a transport"
+        with self._lock:
+            is_told = self._waits_for_word()
+        if not is_told:
+            self.fail(self._differ(mismatch))
+
+    def _waits_for_word(self) -> bool:
+        """Whether the controller has said why, after a result that does not fit. With the lock."""
+        if self._asks is not None and self._asks():
+            self._told.wait_for(self._is_settled, _ANSWER_S)
+        return self._is_settled()
+
+    def _differ(self, mismatch: Mismatch) -> RanksDifferError:
+        told = self._transport.submissions()
+        return RanksDifferError(failure.describe_mismatch(self.ticket, mismatch.operation, told))
 
     def freeze(self) -> None:
         """Freeze the transport, unless the session has failed: then raise its error."""
         with self._lock:
             if self._error is None and self._transport.freeze():
-                self._handed_over = True
+                self._frozen = True
                 return
         error = self.told()
         assert error is not None, "a transport that is open and has not failed can be frozen"
@@ -125,13 +151,10 @@ class FailureLatch:
         Where ranks reduce different things, it waits some seconds for the controller to say how.
         """
         with self._lock:
-            if self._error is None and (mismatch := self._transport.mismatch()) is not None:
-                if self._asks is not None and self._asks():
-                    self._told.wait_for(lambda: self._error is not None, _ANSWER_S)
-                if self._error is None:
-                    told = self._transport.submissions()
-                    text = failure.describe_mismatch(self.ticket, mismatch.operation, told)
-                    self._error = RanksDifferError(text)
+            mismatch = None if self._halts else self._transport.mismatch()
+            if self._error is None and mismatch is not None:
+                self._waits_for_word()
+                self._error = self._error or self._differ(mismatch)
             if self._error is None and not self._halts and (found := self._transport.corruption()):
                 self._error = CorruptedSumError(failure.describe_corruption(self.ticket, found))
             if self._error is None:

@@ -104,8 +104,11 @@ class ProgressReporter:
         """Whether an operation was submitted that no report has told of."""
         return self._transport.stats().worker.tensors_submitted > self._submitted
 
-    def report(self) -> pb2.Progress:
-        """Return the progress as of now; with the lanes unless results came since the last one."""
+    def report(self, *, whole: bool = False) -> pb2.Progress:
+        """Return the progress as of now; with the lanes unless results came since the last one.
+
+        `whole`: with the lanes in any case, as last words.
+        """
         lanes = self._transport.lanes()
         stats = self._transport.stats()
         worker = stats.worker
@@ -139,7 +142,7 @@ class ProgressReporter:
         if mismatch is not None:
             progress.differs_at = mismatch.operation
         results = worker.chunks_done + worker.exponent_rounds
-        if results == self._results:
+        if whole or results == self._results:
             progress.lane_seqs.extend(lanes.seqs)
             progress.lanes_waiting = lanes.waiting
         now = self._clock()

@@ -422,7 +422,7 @@ class Session:
                 self._membership.wait_for_others()
             self._membership.stop()
             if self._frozen is None:  # else the others do not need it for what they have begun
-                last = ProgressReporter(self._transport).report()
+                last = ProgressReporter(self._transport).report(whole=True)
         self._transport.close()
         if self._watcher is not None:
             self._watcher.close()
@@ -436,7 +436,7 @@ class Session:
             return  # a direct session
         try:
             if self._membership is None or not self._membership.controller_is_dead:
-                self._client.leave(self._credentials, last)
+                self._client.leave(self._credentials, last, self._latch.settled())
         except MembershipEndedError as error:
             _log.debug("%s", error)  # it has ended already
         except ControllerError as error:

@@ -61,6 +61,7 @@ class EventKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     JOB_REMAP_OFF: _ClassVar[EventKind]
     JOB_WINDOWS: _ClassVar[EventKind]
     FABRIC_CHANGED: _ClassVar[EventKind]
+    SUMS_CORRUPTED: _ClassVar[EventKind]
 EVENT_UNSPECIFIED: EventKind
 JOB_CREATED: EventKind
 MEMBER_JOINED: EventKind
@@ -80,6 +81,7 @@ JOB_REMAPPED: EventKind
 JOB_REMAP_OFF: EventKind
 JOB_WINDOWS: EventKind
 FABRIC_CHANGED: EventKind
+SUMS_CORRUPTED: EventKind
 
 class SetDownRequest(_message.Message):
     __slots__ = ("name", "down")
@@ -537,18 +539,22 @@ class JobEvent(_message.Message):
     def __init__(self, kind: _Optional[_Union[EventKind, str]] = ..., name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., ranks: _Optional[_Iterable[int]] = ..., reason: _Optional[str] = ..., fatal: _Optional[bool] = ..., unix_s: _Optional[float] = ..., switch: _Optional[str] = ..., windows: _Optional[_Union[Windows, _Mapping]] = ...) -> None: ...
 
 class LeaveRequest(_message.Message):
-    __slots__ = ("name", "rank", "epoch", "member_key", "progress")
+    __slots__ = ("name", "rank", "epoch", "member_key", "progress", "reason", "cause")
     NAME_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     MEMBER_KEY_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
     name: str
     rank: int
     epoch: int
     member_key: bytes
     progress: Progress
-    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., epoch: _Optional[int] = ..., member_key: _Optional[bytes] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ...) -> None: ...
+    reason: str
+    cause: EventKind
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., epoch: _Optional[int] = ..., member_key: _Optional[bytes] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., reason: _Optional[str] = ..., cause: _Optional[_Union[EventKind, str]] = ...) -> None: ...
 
 class LeaveReply(_message.Message):
     __slots__ = ()
@@ -683,18 +689,20 @@ class ListJobsReply(_message.Message):
     def __init__(self, jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ...) -> None: ...
 
 class Stall(_message.Message):
-    __slots__ = ("seq", "slot", "missing", "waiting", "since_unix_s")
+    __slots__ = ("seq", "slot", "missing", "waiting", "since_unix_s", "unsure")
     SEQ_FIELD_NUMBER: _ClassVar[int]
     SLOT_FIELD_NUMBER: _ClassVar[int]
     MISSING_FIELD_NUMBER: _ClassVar[int]
     WAITING_FIELD_NUMBER: _ClassVar[int]
     SINCE_UNIX_S_FIELD_NUMBER: _ClassVar[int]
+    UNSURE_FIELD_NUMBER: _ClassVar[int]
     seq: int
     slot: int
     missing: _containers.RepeatedScalarFieldContainer[int]
     waiting: _containers.RepeatedScalarFieldContainer[int]
     since_unix_s: float
-    def __init__(self, seq: _Optional[int] = ..., slot: _Optional[int] = ..., missing: _Optional[_Iterable[int]] = ..., waiting: _Optional[_Iterable[int]] = ..., since_unix_s: _Optional[float] = ...) -> None: ...
+    unsure: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, seq: _Optional[int] = ..., slot: _Optional[int] = ..., missing: _Optional[_Iterable[int]] = ..., waiting: _Optional[_Iterable[int]] = ..., since_unix_s: _Optional[float] = ..., unsure: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Member(_message.Message):
     __slots__ = ("rank", "host", "udp_port", "switch_port", "lease_left_s", "watching", "progress", "progress_unix_s", "process", "switch")

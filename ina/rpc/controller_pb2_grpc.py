@@ -109,7 +109,7 @@ class ControllerServicer:
 
     def Leave(self, request, context):
         """Removes a worker; when the last one has left, the job's slots are free. If others have begun what
-        it never will, the job ends: MEMBER_LOST.
+        it never will, the job ends: MEMBER_LOST; if it has lost the switch, by that.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

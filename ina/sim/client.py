@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ina.errors import InaError
 from ina.host.calls import (
     JOIN_GRACE_S,
     Credentials,
@@ -82,10 +83,15 @@ class SimClient:
         reply: pb2.RemapReply = await self._call("Remap", what, request, timeout_s)
         return reply.mapping if reply.HasField("mapping") else None
 
-    async def leave(self, credentials: Credentials, progress: pb2.Progress | None) -> None:
+    async def leave(
+        self,
+        credentials: Credentials,
+        progress: pb2.Progress | None,
+        error: InaError | None = None,
+    ) -> None:
         """Leave the job. Tries each address once."""
         what = f"leave job {credentials.name!r} as rank {credentials.rank}"
-        request = leave_request(credentials, progress)
+        request = leave_request(credentials, progress, error)
         for tries_left in reversed(range(len(self._connections))):
             try:
                 await self._call("Leave", what, request, CALL_TIMEOUT_S)

@@ -177,7 +177,7 @@ class SimMembership:
     def remember(self) -> None:
         """How far the rank has come, before its worker goes."""
         if self._rank.worker is not None:
-            self._last = self._reporter.report()
+            self._last = self._reporter.report(whole=True)
             self._last.windows.CopyFrom(self._windows.state(self._source.stats()))
 
     async def _beat(self) -> None:

@@ -244,7 +244,7 @@ class Rank:
         last = self._membership.stop()
         self._stop_sending(SessionClosedError(f"{self}: the session was closed"))
         try:
-            await self._client.leave(self._membership.credentials, last)
+            await self._client.leave(self._membership.credentials, last, self.error)
         except MembershipEndedError:
             pass  # it has ended already
         except ControllerError as error:

@@ -74,9 +74,13 @@ def test_what_is_not_known_yet_may_come() -> None:
 
 def test_ranks_that_agree_whatever_a_result_holds() -> None:
     """Bits that flip may look like ranks that differ."""
-    assert reason({0: report(BIG, differs_at=9), 1: report(BIG)}, 2) == (
-        "ranks differ in all-reduce 9: ranks 0, 1: sum of float32[64]: the same, so a packet has "
-        "been changed on its way, or the switch's memory ..."
+    reports = {0: report(BIG, differs_at=9), 1: report(BIG)}
+    found = find_difference(reports, 2)
+    assert found is not None
+    assert found.is_damage
+    assert reason(reports, 2) == (
+        "a result of all-reduce 9 is not of what all ranks have submitted alike (ranks 0, 1: sum of"
+        " float32[64]): a packet has been changed on its way, or the switch's memory"
     )
 
 
@@ -111,6 +115,19 @@ async def test_all_are_asked_and_the_job_ends_when_they_have_answered(bench: Wat
     assert bench.reasons(pb2.RANKS_DIFFER)[1:] == [
         "ranks differ in all-reduce 9: ranks 0, 2: sum of float32[64]; rank 1: sum of int32[32]"
     ]
+    await bench.until_empty()
+
+
+@scenario
+async def test_ranks_that_do_not_differ_hear_that_their_sums_are_corrupted(bench: Watched) -> None:
+    await bench.run()
+    bench.detector.heard(bench.member(0), report(BIG, differs_at=9))
+    bench.detector.heard(bench.member(1), report(BIG))
+    bench.detector.check()
+    assert bench.told()[-1] == ("RANKS_DIFFER", [], False)
+    bench.detector.heard(bench.member(2), report(BEFORE, BIG))
+    bench.detector.check()
+    assert bench.told()[-1] == ("SUMS_CORRUPTED", [], True)
     await bench.until_empty()
 
 

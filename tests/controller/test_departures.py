@@ -194,3 +194,64 @@ def test_the_others_hear_it_through_the_service_and_the_name_is_free() -> None:
         assert (list(lost.ranks), lost.fatal) == ([1], True)
         assert is_clean(workers)
         workers.run_job("j", 2)
+
+
+@scenario
+async def test_who_gives_up_is_named_with_why(bench: Watched) -> None:
+    await bench.run()
+    bench.now_s += 0.1
+    bench.detector.leaves(bench.registry.get("j"), 1, said(4), "no result for 30.0 s")
+    await bench.coordinator.leave("j", 1, 1)
+    assert hear(bench, 0.2, r0=said(5, 5), r2=said(4)) == [
+        "rank 1 (10.0.0.1:4001) has left after 4 operations and has not sent operation 5"
+        " (sum of float32[1000]), for which rank 0 waits; it gave up: no result for 30.0 s"
+    ]
+
+
+@scenario
+async def test_a_switch_that_a_rank_has_lost_is_named(bench: Watched) -> None:
+    await bench.run()
+    why = "the switch is gone: nothing has listened at 10.0.0.9:17760 for 10 s"
+    bench.unreachable_s = 4.0
+    bench.detector.gives_up(bench.registry.get("j"), 1, why, pb2.SWITCH_LOST)
+    assert bench.told()[-1] == ("SWITCH_LOST", [], True)
+    assert bench.reasons(pb2.SWITCH_LOST) == [
+        "the switch is lost: the controller has not reached it for 4 s, rank 1 (10.0.0.1:4001) has"
+        f" left: {why}"
+    ]
+    await bench.until_empty()
+
+
+@scenario
+async def test_what_a_rank_that_left_had_sent_is_not_missing(bench: Watched) -> None:
+    """Its packet is lost on the way, and it does not send it again."""
+    await bench.run()
+    stuck = said(4, 4, waits=True)
+    hear(bench, 1.0, r0=stuck, r1=stuck, r2=stuck)
+    await leave(bench, 1, said(4, 4, waits=True))
+    found = hear(bench, 3.0, r0=stuck, r2=stuck) or hear(bench, 3.0, r0=stuck, r2=stuck)
+    assert not any("rank 1" in it for it in bench.reasons(pb2.JOB_STALLED))
+    assert found == [
+        "rank 1 (10.0.0.1:4001) has left after 3 operations and has not finished operation 4"
+        " (sum of float32[1000]), for which rank 0 waits"
+    ]
+
+
+def test_a_rank_that_has_lost_the_switch_ends_the_job_for_that() -> None:
+    with (
+        Embedded(values=64, slots=4) as embedded,
+        workers_of(embedded.controller_addr) as workers,
+    ):
+        for kind in (pb2.SWITCH_LOST, pb2.SUMS_CORRUPTED):
+            epoch = workers.run_job("j", 2).epoch
+            with workers.watch("j", 0, epoch) as events:
+                workers.leave("j", 1, epoch, said(4, 4), ("it\nis gone", kind))
+                end = next(event for event in events if event.fatal)
+                next(event for event in events if event.kind == pb2.JOB_ENDED)
+            assert end.kind == kind
+            assert end.reason.endswith("has left: it is gone")
+            assert is_clean(workers)
+        epoch = workers.run_job("j", 2).epoch  # nobody is left to be told
+        for rank in range(2):
+            workers.leave("j", rank, epoch, said(4), ("it is gone", pb2.RANKS_DIFFER))
+        assert is_clean(workers)

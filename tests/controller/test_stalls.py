@@ -130,7 +130,17 @@ def test_of_several_lanes_the_oldest_number_counts() -> None:
 def test_all_have_sent_and_nothing_comes_back() -> None:
     reports = {rank: report([4, 5], [True, False]) for rank in range(3)}
     assert find(reports) == Stall(4, FIRST_SLOT, (), (0, 1, 2), 7.0)
-    assert find(reports, left={3}) == Stall(4, FIRST_SLOT, (3,), (0, 1, 2), 7.0)
+
+
+def test_of_ranks_that_have_left_only_those_are_missing_that_are_known_not_to_have_sent() -> None:
+    reports = {rank: report([4, 5], [True, False]) for rank in range(3)}
+    assert find(reports, left={3}) == Stall(4, FIRST_SLOT, (), (0, 1, 2), 7.0, (3,))
+    reports[3] = report([4, 5], [True, True])
+    assert find(reports, left={3}, ranks=3) == Stall(4, FIRST_SLOT, (), (0, 1, 2), 7.0)
+    reports[3] = report([2, 5], [False, True])
+    assert find(reports, left={3}, ranks=3) == Stall(4, FIRST_SLOT, (3,), (0, 1, 2), 7.0)
+    reports[3] = report([4, 5], [True, True], mapping_epoch=2)
+    assert find(reports, left={3}, ranks=3) == Stall(4, FIRST_SLOT, (), (0, 1, 2), 7.0, (3,))
 
 
 def test_who_waits_by_the_new_mapping_waits_for_those_who_are_not_there_yet() -> None:

@@ -109,11 +109,19 @@ class Workers:
         assert len({reply.epoch for reply in replies}) == 1
         return replies[0]
 
-    def leave(self, name: str, rank: int, epoch: int, progress: pb2.Progress | None = None) -> None:
+    def leave(
+        self,
+        name: str,
+        rank: int,
+        epoch: int,
+        progress: pb2.Progress | None = None,
+        why: tuple[str, pb2.EventKind] = ("", pb2.EVENT_UNSPECIFIED),
+    ) -> None:
         key = self.keys[name, epoch, rank]
         request = pb2.LeaveRequest(
             name=name, rank=rank, epoch=epoch, member_key=key, progress=progress
         )
+        request.reason, request.cause = why
         self.stub.Leave(request, timeout=CALL_TIMEOUT_S)
 
     def heartbeat(

@@ -58,6 +58,7 @@ class FakeController(Servicer):  # type: ignore[misc]
         self.created: list[pb2.CreateJobRequest] = []
         self.joined: dict[int, pb2.JoinRequest] = {}
         self.left: list[tuple[int, int]] = []
+        self.leaving: list[pb2.LeaveRequest] = []
         self.last_words: dict[int, pb2.Progress] = {}
         self.progress: dict[int, list[pb2.Progress]] = {}
         self.epoch = EPOCH  # of the mapping
@@ -244,6 +245,7 @@ class FakeController(Servicer):  # type: ignore[misc]
         self._check_primary(context)
         assert request.member_key == key_of(request.rank)
         self.left.append((request.rank, request.epoch))
+        self.leaving.append(request)
         self.last_words[request.rank] = request.progress
         return pb2.LeaveReply()
 

@@ -20,6 +20,7 @@ import pytest
 
 from ina.errors import InaError
 from ina.host import (
+    CorruptedSumError,
     JobEndedError,
     JobEvictedError,
     JobFailedError,
@@ -73,6 +74,7 @@ def reduce_on(session: Session, limit_s: float = 30.0) -> None:
         (pb2.MEMBER_LOST, WorkerLostError),
         (pb2.JOB_EVICTED, JobEvictedError),
         (pb2.SWITCH_LOST, SwitchLostError),
+        (pb2.SUMS_CORRUPTED, CorruptedSumError),
         (pb2.JOB_ENDED, JobEndedError),
     ],
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ina.host import RanksDifferError, Session, failure_latch
+from ina.errors import InaError
+from ina.host import CorruptedSumError, RanksDifferError, Session, failure_latch
 from ina.host.handle import Handle
 from ina.rpc import controller_pb2 as pb2
 from tests.host.cores import Array
@@ -81,3 +82,34 @@ def test_only_the_last_few_that_all_agree_on_are_told() -> None:
             sessions[1].all_reduce(np.ones(3, np.int32), async_op=True)
         for handle in waiting:
             handle.wait(30)
+
+
+def test_a_session_that_may_go_on_elsewhere_waits_for_the_controllers_words() -> None:
+    """Sums that look like those of ranks that differ, and that are corrupted: others take over."""
+    heard: list[InaError] = []
+
+    def takes_over(error: InaError) -> bool:
+        heard.append(error)
+        return True
+
+    with job(heartbeat_s=30.0, recoverable=True, on_failure=takes_over) as (fake, sessions):
+        reduce_all(sessions)
+        handles = apart(sessions)
+        fake.until(lambda: all(fake.progress[rank][-1].differs_at == 2 for rank in range(2)))
+        assert not any(handle.done() for handle in handles)
+        fake.tell(pb2.JobEvent(kind=pb2.SUMS_CORRUPTED, reason="flipped", fatal=True))
+        fake.until(lambda: len(heard) == 2)
+        assert not any(handle.done() for handle in handles)
+    assert {type(error) for error in heard} == {CorruptedSumError}
+    assert {request.cause for request in fake.leaving} == {pb2.SUMS_CORRUPTED}
+    assert {request.reason for request in fake.leaving} == {"flipped"}
+
+
+def test_a_session_that_may_go_on_elsewhere_ends_where_ranks_differ() -> None:
+    with job(recoverable=True, on_failure=lambda _: False) as (fake, sessions):
+        reduce_all(sessions)
+        handles = apart(sessions)
+        fake.tell(pb2.JobEvent(kind=pb2.RANKS_DIFFER, reason=HOW, fatal=True))
+        for handle in handles:
+            with pytest.raises(RanksDifferError, match="rank 0: sum of"):
+                handle.wait(30)

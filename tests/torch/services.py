@@ -40,6 +40,11 @@ class Service:
         ready: dict[str, Any] = json.loads(line)
         return ready
 
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal that does not end it, if it runs."""
+        if self._command is not None:
+            self._command.signal(number)
+
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
         """Send a signal and wait for the end; SIGKILL if that does not come. Idempotent."""
         command, self._command = self._command, None

@@ -61,6 +61,7 @@ _WORDS: dict[int, tuple[str, int]] = {
     pb2.JOB_RESUMED: ("goes on", logging.INFO),
     pb2.JOB_EVICTED: ("evicted", logging.ERROR),
     pb2.SWITCH_LOST: ("lost its switch", logging.ERROR),
+    pb2.SUMS_CORRUPTED: ("has corrupted sums", logging.ERROR),
     pb2.RANKS_DIFFER: ("is at odds", logging.INFO),  # its ranks are asked how; then it is fatal
     pb2.JOB_ENDED: ("ended", logging.INFO),
     pb2.JOB_REMAPS: ("changes", logging.INFO),

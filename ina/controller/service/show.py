@@ -66,6 +66,7 @@ def show_job(job: Job, detector: FailureDetector) -> pb2.Job:
                 missing=stall.missing,
                 waiting=stall.waiting,
                 since_unix_s=detector.since_unix_s(stall),
+                unsure=stall.unsure,
             )
         )
     reports = [detector.report(Member(job.epoch, rank)) for rank in job.members]

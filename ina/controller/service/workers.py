@@ -50,6 +50,8 @@ FORMER_JOB_WAIT_S = 10.0
 """How long CreateJob waits for a former job of the same name to end, or for a lease if longer."""
 MAX_TOKEN_CHARS = 1000
 MAX_REASON_CHARS = 300
+_CAUSES = (pb2.SWITCH_LOST, pb2.SUMS_CORRUPTED)
+"""For which a worker that leaves ends its job: no other can go on either."""
 MAX_OPERATION = (1 << 63) - 1
 """A store's integers have 64 bits with a sign."""
 
@@ -306,9 +308,12 @@ class WorkerService(rpc.ControllerServicer):
             job = self._member(request)
         except UnknownJobError:
             return  # gone already
+        why = printable(" ".join(request.reason.split()), MAX_REASON_CHARS)
         if request.HasField("progress"):
             _check_progress(job, request.progress, _who(request))
-            self._detector.leaves(job, request.rank, request.progress)
+            self._detector.leaves(job, request.rank, request.progress, why)
+        if request.cause in _CAUSES and len(job.members) > 1:
+            self._detector.gives_up(job, request.rank, why, request.cause)
         await self._coordinator.leave(request.name, request.rank, request.epoch)
 
     def _member(self, request: _FromMember) -> Job:

@@ -26,6 +26,8 @@ class Difference:
     """One line: what each of them does, as far as they have said."""
     is_whole: bool
     """Nobody can add to it."""
+    is_damage: bool = False
+    """They do not: all have submitted the same, and a result says something else."""
 
 
 _Key = tuple[int, int, bool]
@@ -80,7 +82,12 @@ def find_difference(
     told = "; ".join(f"{_ranks(ranks, left)}: {what}" for what, ranks in parts.items())
     missing = [rank for rank in range(world_size) if rank not in known.get(number, {})]
     if not differing and not missing:
-        told += ": the same, so a packet has been changed on its way, or the switch's memory"
+        return Difference(
+            f"a result of all-reduce {number} is not of what all ranks have submitted alike"
+            f" ({told}): a packet has been changed on its way, or the switch's memory",
+            is_whole=True,
+            is_damage=True,
+        )
     return Difference(
         f"ranks differ in all-reduce {number}: {told}",
         is_whole=bool(differing) and all(rank in left for rank in missing),

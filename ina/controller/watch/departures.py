@@ -17,13 +17,13 @@ _MAX_STORED = (1 << 63) - 1
 """A store's integers have 64 bits with a sign; a worker may say more, and means nothing by it."""
 
 
-def departure(where: str, progress: pb2.Progress, at_s: float) -> Departure:
+def departure(where: str, progress: pb2.Progress, at_s: float, why: str = "") -> Departure:
     """What a rank's last words say, which come from ``where`` at ``at_s``."""
     finished = progress.operations_done  # what was begun at the very end is not done
     if progress.HasField("oldest"):
         finished = progress.oldest.number - 1
     submitted = progress.operations_submitted
-    return Departure(where, min(submitted, _MAX_STORED), min(finished, _MAX_STORED), at_s)
+    return Departure(where, min(submitted, _MAX_STORED), min(finished, _MAX_STORED), at_s, why)
 
 
 def never_completed(
@@ -76,8 +76,11 @@ def _not_finished(
     stall: Stall | None,
     now_s: float,
 ) -> tuple[int, str] | None:
-    """All who are here have sent, a rank left in the middle of it, and no result comes."""
-    if stall is None or not stall.missing or not departures.keys() >= set(stall.missing):
+    """All who are here have sent, a rank left in the middle of it, and no result comes.
+
+    What the rank had sent may have been lost on its way; it does not send it again.
+    """
+    if stall is None or not departures.keys() >= {*stall.missing, *stall.unsure}:
         return None
     rank, departure = min(departures.items(), key=lambda item: item[1].finished)
     if now_s - max(departure.at_s, stall.since_s) < STALL_S:
@@ -92,7 +95,8 @@ def _not_finished(
 def _explain(rank: int, departure: Departure, other: int, progress: pb2.Progress) -> str:
     number, done = progress.oldest.number, departure.finished
     has = "has not sent" if number > departure.submitted else "has not finished"
-    return (
+    left = (
         f"rank {rank} ({departure.where}) has left after {done} operation{'s' * (done != 1)} and"
         f" {has} operation {number} ({describe(progress.oldest)}), for which rank {other} waits"
     )
+    return f"{left}; it gave up: {departure.why}" if departure.why else left

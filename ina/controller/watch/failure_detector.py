@@ -78,11 +78,37 @@ class FailureDetector:
                 self.leases.took_part(member.epoch, max(at_s, former.at_s))
             self._keep(member, progress, now_s)
 
-    def leaves(self, job: Job, rank: int, progress: pb2.Progress) -> None:
-        """A worker is about to be removed from its job; so far it has come."""
+    def leaves(self, job: Job, rank: int, progress: pb2.Progress, why: str = "") -> None:
+        """A worker is about to be removed from its job; so far it has come.
+
+        ``why``: it gives up; empty: it does not.
+        """
         member, now_s = Member(job.epoch, rank), self._clock()
         self._keep(member, progress, now_s)
-        job.departures[rank] = departure(str(job.members[rank]), progress, now_s)
+        job.departures[rank] = departure(str(job.members[rank]), progress, now_s, why)
+
+    def gives_up(self, job: Job, rank: int, why: str, cause: pb2.EventKind) -> None:
+        """A worker is about to leave since the job cannot go on: so it ends for the others, too.
+
+        ``cause``: SWITCH_LOST or SUMS_CORRUPTED.
+        """
+        heard = f"rank {rank} ({place_text(job, rank)}) has left: {why}"
+        if cause == pb2.SWITCH_LOST and (lost := self._first_switch_lost(job, rank)):
+            away_s = self._coordinator.switches[lost].unreachable_s()
+            silent = f"the controller has not reached it for {away_s:.0f} s, " if away_s else ""
+            heard = f"{job.switch_text(lost)} is lost: {silent}{heard}"
+        self._coordinator.lose(job, (), heard, cause)
+
+    def _first_switch_lost(self, job: Job, rank: int) -> str:
+        """Which switch a worker that sends to it has lost; empty: that is not known.
+
+        It is one that the controller does not reach either, or the only one that it sends to.
+        """
+        trees = [tree for mapping in job.mappings for tree in mapping.forest]
+        names = [it for it in dict.fromkeys(tree.rack(rank) for tree in trees) if it]
+        known = [name for name in names if name in self._coordinator.switches]
+        away = [name for name in known if self._coordinator.switches[name].unreachable_s()]
+        return (away or (known if len(known) == 1 else [""]))[0]
 
     def _keep(self, member: Member, progress: pb2.Progress, now_s: float) -> None:
         self._reports[member] = Report(progress, now_s, self._unix_clock())
@@ -198,7 +224,8 @@ class FailureDetector:
             if not differ.is_whole:
                 self._tell(pb2.RANKS_DIFFER, job, (), f"{differ.reason}; asking all of them")
         if differ.is_whole or now_s - self._asked_s[job.epoch] >= ANSWER_S:
-            self._coordinator.lose(job, (), differ.reason, pb2.RANKS_DIFFER)
+            kind = pb2.SUMS_CORRUPTED if differ.is_damage else pb2.RANKS_DIFFER
+            self._coordinator.lose(job, (), differ.reason, kind)
 
     def _progress(self, job: Job) -> dict[int, pb2.Progress]:
         found = {rank: self._reports.get(Member(job.epoch, rank)) for rank in job.members}
@@ -244,7 +271,7 @@ class FailureDetector:
     def _cut_through(self, job: Job, now_s: float) -> str:
         """What is down between the workers and the sums that all have sent; empty: nothing."""
         stall = self._stalls.get(job.epoch)
-        if stall is None or stall.missing:
+        if stall is None or stall.missing or stall.unsure:
             return ""
         stalled_s = now_s - stall.since_s
         patience_s = max(switch.config.loss_s for switch in self._switches(job))
@@ -264,7 +291,7 @@ class FailureDetector:
             if report.silent_s >= switch.config.loss_s
         }
         stall = self._stalls.get(job.epoch)
-        nobody_is_missing = stall is not None and not stall.missing
+        nobody_is_missing = stall is not None and not stall.missing and not stall.unsure
         if not silent or not (nobody_is_missing or len(silent) == len(job.members)):
             return ""
         rank, silent_s = next(iter(silent.items()))
@@ -274,7 +301,7 @@ class FailureDetector:
         former = self._stalls.get(job.epoch)
         reports = {
             rank: report
-            for rank in job.members
+            for rank in range(job.world_size)
             if (report := self._reports.get(Member(job.epoch, rank))) is not None
         }
         found = find_stall(
@@ -357,6 +384,8 @@ def explain(job: Job, stall: Stall, now_s: float) -> str:
     of = f" of {stall.root or job.switch}" if job.rack_of(0) else ""
     what = f"sequence number {stall.seq} (slot {stall.slot}{of})"
     waiting = f"{ranks_text(stall.waiting)} waited for {now_s - stall.since_s:.1f} s"
+    if not stall.missing and stall.unsure:
+        return f"{missing_text(job, stall.unsure)} may not have sent {what}: {waiting}"
     if not stall.missing:
         return f"all have sent {what}, and no result arrives: {waiting}"
     have = "have" if len(stall.missing) > 1 else "has"

@@ -62,6 +62,8 @@ class Stall:
     waiting: tuple[int, ...]
     """Ranks that have sent it and wait."""
     since_s: float
+    unsure: tuple[int, ...] = ()
+    """Ranks that have left of which it is not known whether they have sent it."""
     root: str = field(default="", compare=False)
     """The name of that, for people."""
 
@@ -135,7 +137,7 @@ def find_stall(
     """Whom the workers wait for: a stall, None (it runs), or :data:`UNDECIDED`.
 
     Args:
-        reports: the last report by rank; some may be missing.
+        reports: the last report by rank, also of those that have left; some may be missing.
         here: ranks that have joined and not left.
         left: ranks that have left.
         roots: by epoch of the job's mappings, the older one first: where results are made.
@@ -144,6 +146,7 @@ def find_stall(
     """
     epochs = list(roots)
     age = {rank: _index(epochs, report.progress.mapping_epoch) for rank, report in reports.items()}
+    unsure: list[int] = []
     held_up = [
         rank for rank in here if rank in reports and reports[rank].is_held_up and age[rank] != _GONE
     ]
@@ -184,10 +187,24 @@ def find_stall(
         newest_s = max(reports[rank].at_s for rank in known)
         if all(reports[rank].at_s < newest_s for rank in waits):
             return UNDECIDED  # it may have had its result since
-        missing = sorted(left)
+        for rank in sorted(left):
+            its = _newest_sent(reports.get(rank), age.get(rank, _GONE), oldest_age, lanes.shape[1])
+            if its is None:
+                unsure.append(rank)
+            elif int((its - lanes[0, 0]).view(np.int32)[lane]) < oldest[lane]:
+                missing.append(rank)
     seq = (int(lanes[0, 0]) + int(oldest[lane])) & 0xFFFF_FFFF
     root, slot = _slot(roots[epochs[oldest_age]], seq, lanes.shape[1])
-    return Stall(seq, slot, tuple(sorted(missing)), tuple(waits), since_s, root)
+    return Stall(seq, slot, tuple(sorted(missing)), tuple(waits), since_s, tuple(unsure), root=root)
+
+
+def _newest_sent(
+    report: Report | None, age: int, of_age: int, lanes: int
+) -> npt.NDArray[np.uint32] | None:
+    """By lane, of a rank that has left, in the mapping of this age; None: it is not known."""
+    if report is None or age != of_age or len(report.progress.lane_seqs) != lanes:
+        return None
+    return np.array(report.progress.lane_seqs, np.uint32)
 
 
 def _index(epochs: Sequence[int], epoch: int) -> int:

@@ -271,7 +271,7 @@ void Transport::note_failure(const WorkerCore &core) {
     failure_ = core.stall();
     mismatch_ = core.mismatch();
     corruption_ = core.corruption();
-    (halts_ && corruption_ ? halted_ : failed_) = true;
+    (halts_ && (corruption_ || mismatch_) ? halted_ : failed_) = true;
     stopped_.notify_all();
     wake_all();
 }
