@@ -106,9 +106,7 @@ def _network() -> Iterator[Finding]:
     yield Finding("veth", veth, "networks on one machine", why_no_veth or "")
     why_no_xdp = can_load_xdp()
     yield Finding("XDP", "" if why_no_xdp else "loads", "fast ports", why_no_xdp or "")
-    yield Finding(
-        "Mininet", _tool("mn"), "BMv2 in Mininet (ina emulate needs none)", "apt install mininet"
-    )
+    yield Finding("Mininet", _tool("mn"), "BMv2 beside ina emulate", "apt install mininet")
     yield Finding("iperf3", _tool("iperf3"), "background traffic in tests", "apt install iperf3")
     yield Finding("tshark", _tool("tshark"), "reading captures", "apt install tshark")
     yield Finding(

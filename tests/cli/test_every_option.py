@@ -94,9 +94,8 @@ def kind_of(parameter: Any) -> str:
         return "flag"
     descriptor = getattr(parameter, "type_descriptor", None)
     if descriptor is None:  # older ones of typer have click's types
-        return {"integer": "int"}.get(
-            parameter.type.name.split()[0], parameter.type.name.split()[0]
-        )
+        name = str(parameter.type.name).split()[0]
+        return "int" if name == "integer" else name
     text = str(descriptor.annotation)
     return next((it for it in ("int", "float", "Path") if it in text), "other")
 
