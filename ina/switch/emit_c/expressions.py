@@ -291,7 +291,7 @@ class Expressions:
             wanted = max(mask.bit_length(), 1)
             code, known = self.modular(left, wanted)
             inner = modular_type(wanted)
-            is_low_mask = mask & (mask + 1) == 0
+            is_low_mask = mask == (1 << wanted) - 1
             if not (is_low_mask and known <= wanted):
                 code, known = f"({code} & {literal(mask)})", wanted
             if inner != ctype:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ina.switch.emit_c.c_types import literal
 from ina.switch.emit_c.code import Code
 from ina.switch.emit_c.layout import Layout
 from ina.switch.emit_c.writer import Writer
@@ -236,6 +237,8 @@ def _key_part(to: Code, plan: TablePlan, part: Part) -> str:
     """One word of a key field; a field of an invalid header is 0."""
     key = plan.table.keys[part.field]
     code = to.expr.exact(key.value, 128 if key.width_bits > 64 else 64)
+    if getattr(key.value, "signed", False):  # an entry holds the field's own bits
+        code = f"({code} & {literal((1 << key.width_bits) - 1)})"
     if key.width_bits > 64:
         code = f"(uint64_t)({code} >> 64)" if part.field_word else f"(uint64_t){code}"
     for header in plan.key_headers[part.field]:

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef INA_INLINE /* who compiles without optimisation does better without it */
 #define INA_INLINE static inline __attribute__((always_inline))
+#endif
 #define INA_APART static __attribute__((noinline)) /* keeps the registers of its caller free */
 #define INA_LIKELY(x) __builtin_expect(!!(x), 1)
 #define INA_UNLIKELY(x) __builtin_expect(!!(x), 0)

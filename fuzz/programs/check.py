@@ -1,0 +1,112 @@
+"""One program on all paths: what each lets out and leaves in memory, beside what is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from fuzz.programs.batch import BatchError, Pipelines, compiled, emitted
+from fuzz.programs.device import Device, cut
+from fuzz.programs.interpret import Interpreter, Memory, Sent
+from fuzz.programs.lower import to_json
+from fuzz.programs.model import Packet, Test
+from ina.switch.errors import UnsupportedProgramError
+
+MAIN, GENERAL, SPLIT = "main path", "general path", "main path, frames in two parts"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the interpreter says; packets whose way P4 does not define are left out."""
+
+    packets: tuple[Packet, ...]
+    sent: tuple[Sent, ...]
+    memory: Memory
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A difference, or a program that cannot be run."""
+
+    test: Test
+    path: str
+    """Which path is wrong; "compiler" where there is no program to run."""
+    what: str
+    """In a line: the packet or cell, what is right, what came."""
+
+
+def expected(test: Test, text: str) -> Expected:
+    """Of a program in JSON."""
+    groups = {group.number: group.copies for group in test.program.groups}
+    interpreter = Interpreter(text, groups)
+    packets, sent = [], []
+    for port, data in test.packets:
+        out = interpreter.process(port, data)
+        if out is not None:
+            packets.append((port, data))
+            sent.append(out)
+    return Expected(tuple(packets), tuple(sent), cut(interpreter.memory))
+
+
+def check_all(tests: Sequence[Test], flags: Sequence[str] | None = None) -> list[Finding | None]:
+    """By test, the first difference; all are compiled as one."""
+    texts = [to_json(test.program) for test in tests]
+    sources, findings = [], {}
+    for at, (test, text) in enumerate(zip(tests, texts, strict=True)):
+        try:
+            sources.append((at, emitted(text)))
+        except UnsupportedProgramError as error:
+            findings[at] = Finding(test, "compiler", str(error))
+        except Exception as error:
+            findings[at] = Finding(test, "compiler", f"{type(error).__name__}: {error}")
+    try:
+        with compiled([source for _, source in sources], **({"flags": flags} if flags else {})) as all_:
+            for (at, _), pipelines in zip(sources, all_, strict=True):
+                found = _compare(tests[at], texts[at], pipelines)
+                if found is not None:
+                    findings[at] = found
+    except BatchError as error:
+        if len(tests) == 1:
+            return [Finding(tests[0], "compiler", str(error))]
+        middle = len(tests) // 2
+        return check_all(tests[:middle], flags) + check_all(tests[middle:], flags)
+    return [findings.get(at) for at in range(len(tests))]
+
+
+def check(test: Test) -> Finding | None:
+    """Of one."""
+    return check_all([test])[0]
+
+
+def _compare(test: Test, text: str, pipelines: Pipelines) -> Finding | None:
+    right = expected(test, text)
+    ways = [(GENERAL, pipelines.general, 0), (MAIN, pipelines.main, 0)]
+    if pipelines.split_bytes:
+        ways.append((SPLIT, pipelines.main, pipelines.split_bytes))
+    for path, table, split in ways:
+        groups = test.program.groups
+        with Device.power_on(table, pipelines.program, groups, split) as device:
+            for what in _differences(device, right):
+                return Finding(test, path, what)
+    return None
+
+
+def _differences(device: Device, right: Expected) -> Iterator[str]:
+    for number, (packet, wanted) in enumerate(zip(right.packets, right.sent, strict=True)):
+        sent = device.process(*packet)
+        if sent != wanted:
+            port, data = packet
+            yield (
+                f"packet {number} (port {port}, {data.hex()}): "
+                f"right is {_show(wanted)}, it sent {_show(sent)}"
+            )
+    memory = device.memory()
+    for kind in ("registers", "counters", "direct"):
+        wanted_cells, cells = getattr(right.memory, kind), getattr(memory, kind)
+        for name in wanted_cells:
+            if wanted_cells[name] != cells[name]:
+                yield f"{kind} {name}: right is {wanted_cells[name]}, it has {cells[name]}"
+
+
+def _show(sent: Iterable[tuple[int, bytes]]) -> str:
+    return ", ".join(f"port {port} {data.hex() or 'empty'}" for port, data in sent) or "nothing"
