@@ -94,7 +94,19 @@ class Body:
         self.counters: list[tuple[str, int]] = []
         self.hot: list[Ref] = []
         """What the parser selects on, tables match and conditions ask: good to be changed."""
+        self.selected: dict[Ref, list[int]] = {}
+        """What the parser selects on, with the values."""
         self.groups: tuple[int, ...] = ()
+        self.changed: list[Ref] = []
+        """What statements so far may have changed: good to be looked at."""
+
+    def note(self, *refs: Ref) -> None:
+        """They are changed."""
+        self.changed = [*self.changed, *refs][-6:]
+
+    def looked_at(self, place: Place) -> list[Ref]:
+        """Changed fields that can be read."""
+        return [ref for ref in self.changed if ref.header in place.valid or ref.header == META]
 
     # -- small choices --
 
@@ -153,6 +165,8 @@ class Body:
         if self.often(0.12):
             found += OF_COPIES if place.is_egress else (*ON_ARRIVAL, *AFTER_PARSING)
         hot = [ref for ref in self.hot if ref.header in (*place.valid, META)]
+        if self.often(0.3) and (changed := self.looked_at(place)):
+            return changed
         return hot if hot and self.often(0.35) else found
 
     def ref(self, place: Place) -> Ref:
@@ -208,6 +222,11 @@ class Body:
 
     def target(self, place: Place) -> Ref:
         """A field to write: one that something depends on, often."""
+        found = self._target(place)
+        self.note(found)
+        return found
+
+    def _target(self, place: Place) -> Ref:
         hot = [ref for ref in self.hot if ref.header in (*place.valid, META)]
         if hot and self.often(0.5):
             return self.chance.choice(hot)
@@ -231,7 +250,10 @@ class Body:
         """A header comes, goes, or is copied."""
         names = self.members()
         name = self.chance.choice([*names, *(it for it in names if it in place.valid)])
+        hot = [ref.header for ref in self.hot if ref.header in names]
+        name = self.chance.choice(hot) if hot and self.often(0.5) else name
         kind = self.chance.random()
+        self.note(*(ref for ref in self.hot[-4:] if ref.header == name), *self.refs(name)[:2])
         if kind < 0.3:
             return [SetValid(name, False)], place.with_valid(name, False)
         if kind < 0.45:

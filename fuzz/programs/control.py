@@ -62,7 +62,9 @@ class Control(Body):
         if not names or self.often(0.15):
             names = self.members()
         kind = self.chance.random()
-        if kind < 0.2:
+        if self.changed and self.often(0.35):
+            found = self.chance.choice(self.changed)
+        elif kind < 0.2:
             found = self.chance.choice(self.refs(META))
         elif kind < 0.3:
             found = self.chance.choice(OF_COPIES if place.is_egress else ON_ARRIVAL)
@@ -84,18 +86,22 @@ class Control(Body):
                 made.append(Key(field, kind))
         return tuple(made)
 
-    def entries(self, keys: tuple[Key, ...], calls: list[Call]) -> tuple[Entry, ...]:
-        """Some, each with a key and a priority of its own."""
+    def entries(
+        self, keys: tuple[Key, ...], calls: list[Call], place: Place
+    ) -> tuple[Entry, ...]:
+        """Some, each with a key and a priority of its own; of what is not there the key is 0."""
         made: dict[tuple[tuple[int, int], ...], Entry] = {}
         for number in range(self.chance.randint(1, 4)):
-            key = tuple(self._match(it) for it in keys)
+            key = tuple(self._match(it, place) for it in keys)
             made.setdefault(key, Entry(key, self.chance.choice(calls), number + 1))
         return tuple(made.values())
 
-    def _match(self, key: Key) -> tuple[int, int]:
+    def _match(self, key: Key, place: Place) -> tuple[int, int]:
         width = key.field.width_bits
         full = (1 << width) - 1
         value = self.number(width)
+        if key.field.header not in place.valid and self.often(0.5):
+            value = 0
         if key.kind == "exact":
             return value, full
         if key.kind == "lpm":
@@ -149,7 +155,7 @@ class Control(Body):
         keys = self.keys(place, exact)
         names = [self.action(place) for _ in range(self.chance.choice([1, 1, 2, 3]))]
         default = NOTHING if self.often(0.7) else self.chance.choice(names)
-        entries = self.entries(keys, [self.call(self.chance.choice(names)) for _ in range(3)])
+        entries = self.entries(keys, [self.call(self.chance.choice(names)) for _ in range(3)], place)
         made = Table(
             name, keys, tuple(dict.fromkeys((*names, default))), self.call(default), entries,
             counted=self.often(0.15), default_const=self.often(0.3),
@@ -166,12 +172,14 @@ class Control(Body):
             target = self.target(place) if kind < 0.5 else self.chance.choice(self.refs(META))
             if kind > 0.9:
                 target = EGRESS_SPEC
-            self.hot.append(target) if target.header == META else None
+            if target.header == META:
+                self.hot.append(target)
+            self.note(target)
             body.append(Assign(target, self.constant(target.width_bits, target.signed)))
         if self.often(0.1):
             body += self.few(replace(place, in_action=True), 1)
         action = self._add((), tuple(body))
-        entries = self.entries(keys := self.keys(place, True), [Call(action)])
+        entries = self.entries(keys := self.keys(place, True), [Call(action)], place)
         made = Table(name, keys, (action, NOTHING), Call(NOTHING), entries, self.often(0.05))
         self.tables.append(made)
         return made
@@ -190,6 +198,7 @@ class Control(Body):
         for _ in range(self.chance.choice([1, 1, 2])):
             said = self.chance.sample(self.refs(META)[:6], self.chance.choice([1, 1, 2]))
             self.hot += said
+            self.note(*said)
             params = tuple(ref.width_bits for ref in said if not ref.signed and self.often(0.6))
             body: list[Stmt] = []
             for ref in said:
@@ -202,7 +211,7 @@ class Control(Body):
             names.append(self._add(params, tuple(body)))
         default = NOTHING if self.often(0.85) else names[0]
         keys = self.keys(place, True)
-        entries = self.entries(keys, [self.call(self.chance.choice(names)) for _ in range(3)])
+        entries = self.entries(keys, [self.call(self.chance.choice(names)) for _ in range(3)], place)
         made = Table(
             f"T{len(self.tables)}", keys, tuple(dict.fromkeys((*names, default))),
             self.call(default), entries, self.often(0.1), self.often(0.3),
@@ -218,8 +227,8 @@ class Control(Body):
 
     def _sound(self, place: Place, tests: int, budget: int) -> Block:
         made: list[Stmt] = []
-        if self.often(0.12):
-            more, place = self.simple(place)
+        if self.often(0.2):
+            more, place = self.validity(place) if self.often(0.5) else self.simple(place)
             made += more
         if not tests:
             return (*made, *self._much(place, budget))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from fuzz.programs.body import GROUP, PORTS, Place
-from fuzz.programs.control import Control, cast_of
+from fuzz.programs.control import cast_of
 from fuzz.programs.model import (
     META,
     Advance,
@@ -35,6 +35,7 @@ from fuzz.programs.model import (
     type_of,
 )
 from fuzz.programs.packets import packets
+from fuzz.programs.shapes import Shapes
 
 _GROUPS_OF_BITS = ((8,), (8,), (8,), (16,), (16,), (4, 4), (1, 7), (12, 4), (3, 13), (9, 7), (32,),
                    (48,), (-8,), (-16,))  # fmt: skip
@@ -54,7 +55,7 @@ def test_of(seed: int, count: int = PACKETS) -> Test:
     return Test(program, tuple(packets(program, count, chance)), seed)
 
 
-class _Maker(Control):
+class _Maker(Shapes):
     def program(self) -> Program:
         """All of it."""
         self.declare()
@@ -63,8 +64,13 @@ class _Maker(Control):
         states, always = self._parser()
         place = Place(always)
         budget = self.chance.choice([0, 1, 1, 2, 2, 3, 5])
-        shaped = self.often(0.75)
-        ingress = self.shaped(place, budget) if shaped else self.block(place, budget + 1)
+        kind = self.chance.random()
+        if kind < 0.6:
+            ingress = self.matter(place)
+            if self.groups and self.often(0.6):
+                ingress = (*ingress, Assign(GROUP, Num(self.groups[0], 16)))
+        else:
+            ingress = self.shaped(place, budget) if kind < 0.9 else self.block(place, budget + 1)
         egress = self._egress(replace_egress(place))
         types = tuple(self.types.items())
         order = [it.name for it in self.headers]
@@ -87,7 +93,7 @@ class _Maker(Control):
             again = earlier and self.often(0.45)
             type_ = self.chance.choice(earlier) if again else names[number % len(names)]
             self.headers.append(Header(f"h{number}", type_))
-        if self.often(0.15):
+        if self.often(0.1):
             small = [name for name in names if len(self.types[name]) < 6]
             if small:
                 type_ = self.chance.choice(small)
@@ -191,13 +197,15 @@ class _Maker(Control):
         return tuple(body), tuple(keys), tuple(cases), False
 
     def _case(self, keys: list[Value], state: str) -> Case:
-        values = []
+        values: list[tuple[int, int]] = []
         for key in keys:
             width = type_of(key)[0]
             mask = (1 << width) - 1
             if self.often(0.12):
                 mask = self.chance.choice([0, 1, mask >> 1])
             values.append((self.number(width) & mask, mask))
+            if isinstance(key, Ref):
+                self.selected.setdefault(key, []).append(values[-1][0])
         return Case(tuple(values), state)
 
     def _stack_state(self) -> State:
@@ -216,7 +224,9 @@ class _Maker(Control):
 
     def _egress(self, place: Place) -> Block:
         made: list[Stmt] = []
-        if self.often(0.75):
+        if self.often(0.5 if self.groups else 0.15):
+            made += self.copies(place)
+        elif self.often(0.5):
             made += self.block(place, self.chance.choice([1, 1, 2]))
         if self.often(0.7) and place.valid:
             name = self.chance.choice(sorted(place.valid))

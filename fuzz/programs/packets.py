@@ -18,6 +18,7 @@ from fuzz.programs.model import (
     Program,
     Ref,
     State,
+    Table,
     walk,
 )
 
@@ -91,6 +92,7 @@ class _Walk:
         self.rows: list[_Row] = []
         self.places: dict[tuple[str, str], _Row] = {}
         self.extracted: list[tuple[str, dict[str, _Row]]] = []
+        self.selected: set[int] = set()
         self.ahead: tuple[int, int] | None = None  # (width, value) of the next bits
 
     def packet(self) -> bytes:
@@ -101,6 +103,9 @@ class _Walk:
             if not name:
                 break
             name = self._state(states[name])
+        for table in reversed(self.program.tables):
+            if table.entries and self.chance.random() < 0.75:
+                self._aim(table)
         for header, rows in self.extracted:
             if self.chance.random() < 0.7:
                 self._sum(header, rows)
@@ -125,6 +130,7 @@ class _Walk:
                 row = self.places.get((name, key.field))
                 if row is not None:
                     row[1] = row[1] & ~mask | value & mask
+                    self.selected.add(id(row))
         return case.state
 
     def _extract(self, header: str) -> None:
@@ -142,6 +148,14 @@ class _Walk:
                 first[1] = first[1] & (1 << below) - 1 | value << below
             self.ahead = None
         self.extracted.append((header, rows))
+
+    def _aim(self, table: Table) -> None:
+        """At one of its entries, but mostly not with what the parser selects on."""
+        entry = self.chance.choice(table.entries)
+        for key, (first, _) in zip(table.keys, entry.key, strict=True):
+            row = self.places.get((key.field.header, key.field.field))
+            if row is not None and (id(row) not in self.selected or self.chance.random() < 0.2):
+                row[1] = first
 
     def _length(self, case: Case) -> int:
         """How many states follow, about."""
