@@ -35,7 +35,7 @@ from fuzz.programs.model import (
     type_of,
 )
 from fuzz.programs.packets import packets
-from fuzz.programs.shapes import Shapes
+from fuzz.programs.shapes import SEEN, Shapes
 
 _GROUPS_OF_BITS = ((8,), (8,), (8,), (16,), (16,), (4, 4), (1, 7), (12, 4), (3, 13), (9, 7), (32,),
                    (48,), (-8,), (-16,))  # fmt: skip
@@ -65,12 +65,12 @@ class _Maker(Shapes):
         place = Place(always)
         budget = self.chance.choice([0, 1, 1, 2, 2, 3, 5])
         kind = self.chance.random()
-        if kind < 0.6:
+        if kind < 0.75:
             ingress = self.matter(place)
             if self.groups and self.often(0.6):
                 ingress = (*ingress, Assign(GROUP, Num(self.groups[0], 16)))
         else:
-            ingress = self.shaped(place, budget) if kind < 0.9 else self.block(place, budget + 1)
+            ingress = self.shaped(place, budget) if kind < 0.95 else self.block(place, budget + 1)
         egress = self._egress(replace_egress(place))
         types = tuple(self.types.items())
         order = [it.name for it in self.headers]
@@ -181,7 +181,7 @@ class _Maker(Shapes):
             wrong = Compare("!=", ref, self.constant(ref.width_bits, ref.signed))
             body.append(Verify(wrong, "ParserInvalidArgument"))
         fields = [ref for ref in self.refs(name) if not ref.signed]
-        if not after or not fields or self.often(0.3):
+        if not after or not fields or self.often(0.2):
             return tuple(body), (), (Case((), after),), True
         keys: list[Value] = [self.chance.choice(fields)]
         if self.often(0.15):
@@ -231,7 +231,7 @@ class _Maker(Shapes):
         if self.often(0.7) and place.valid:
             name = self.chance.choice(sorted(place.valid))
             target = self.chance.choice(self.refs(name))
-            source = self.chance.choice(self.refs(META))
+            source = SEEN if self.often(0.6) else self.chance.choice(self.refs(META))
             inner = (cast_of(self, source, target),)
             made.append(inner[0])
         return tuple(made)

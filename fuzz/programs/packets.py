@@ -121,7 +121,7 @@ class _Walk:
                 bits = 8 * stmt.count_bytes
                 self.rows.append([bits, self.chance.getrandbits(bits)])
         cases = state.cases or (Case((), ""),)
-        case = max(cases, key=self._length) if self.chance.random() < 0.6 else self.chance.choice(cases)
+        case = max(cases, key=self._length) if self.chance.random() < 0.75 else self.chance.choice(cases)
         for key, (value, mask) in zip(state.keys, case.values, strict=False):
             if isinstance(key, Ahead):
                 self.ahead = key.width_bits, value

@@ -37,6 +37,9 @@ from fuzz.programs.model import (
 )
 
 
+SEEN = Ref(META, "m5", 32)
+
+
 class Shapes(Control):
     """Makes such blocks."""
 
@@ -56,6 +59,8 @@ class Shapes(Control):
         inside += changed
         if self.often(0.2):
             inside += self.few(replace(place, valid=place.valid - {ref.header}), 1)
+        for at in range(self.chance.choice([0, 0, 1, 2])):
+            inside += self._another(place, at)
         inside += self.look(ref, known, place)
         kind = self.chance.random()
         if kind < 0.3:
@@ -69,6 +74,15 @@ class Shapes(Control):
             gate = self._gate_on(self.keys(place, True), self._constants(place), 0)
             return (Apply(gate, tuple(inside), self.little(place)),)
         return tuple(inside)
+
+    def _another(self, place: Place, number: int) -> list[Stmt]:
+        """Changed and looked at, too: what is seen is a bit that egress may show."""
+        ref = self._subject(place)
+        known = self.selected[ref][0] if ref in self.selected else 0
+        made = self.change(ref, place)
+        seen = Assign(SEEN, Op("|", SEEN, Num(1 << number, SEEN.width_bits)))
+        other = Assign(SEEN, Op("|", SEEN, Num(16 << number, SEEN.width_bits)))
+        return made + self.look(ref, known, place, (seen, other))
 
     def _subject(self, place: Place) -> Ref:
         """A field of a header that is there, best one that the parser selected on; metadata."""
@@ -194,10 +208,12 @@ class Shapes(Control):
 
     # -- what looks at it --
 
-    def look(self, ref: Ref, known: int, place: Place) -> list[Stmt]:
-        """By a condition, a table, a value: what is seen says where the packet goes."""
-        here, there = self.chance.sample(range(1, PORTS), 2)
-        to_here, to_there = (Assign(EGRESS_SPEC, Num(port, PORT_BITS)) for port in (here, there))
+    def look(
+        self, ref: Ref, known: int, place: Place, told: tuple[Assign, Assign] | None = None
+    ) -> list[Stmt]:
+        """By a condition, a table, a value: what is seen says where the packet goes, or ``told``."""
+        ports = (Num(port, PORT_BITS) for port in self.chance.sample(range(1, PORTS), 2))
+        to_here, to_there = told or tuple(Assign(EGRESS_SPEC, port) for port in ports)
         kind = self.chance.random()
         if kind < 0.4:
             value = Num(self._of_type(known, ref), ref.width_bits, ref.signed)
