@@ -43,7 +43,7 @@ from fuzz.programs.model import (
     walk,
 )
 
-AT_ONCE = 12
+AT_ONCE = 16
 MOST_ROUNDS = 400
 _FIXED = frozenset({"target", "field", "types", "meta", "headers", "deparse"})
 
@@ -56,17 +56,14 @@ def minimised(finding: Finding, told: Callable[[str], None] = lambda _: None) ->
         candidates = list(_fewer(best.test))
         order = candidates[start:] + candidates[:start]
         found = None
-        for at in range(0, len(order), AT_ONCE):
-            some = order[at : at + AT_ONCE]
-            found = next(
-                (number for number, it in enumerate(check_all(some)) if it and _alike(best, it)),
-                None,
-            )
+        at, size = 0, 2  # at first most do
+        while at < len(order) and found is None:
+            some = order[at : at + size]
+            found = next((it for it in check_all(some) if it and _alike(best, it)), None)
             if found is not None:
-                test = some[found]
-                best = next(it for it in check_all([test]) if it is not None)
-                start = (start + at + found) % max(len(candidates), 1)
-                break
+                best = found
+                start = (start + at) % len(candidates)
+            at, size = at + size, min(2 * size, AT_ONCE)
         if found is None:
             break
         told(f"{len(list(walk(best.test.program)))} parts, {len(best.test.packets)} packets")
