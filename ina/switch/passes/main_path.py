@@ -6,7 +6,7 @@ validity flags and constant offsets in all that follows. Other packets take the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -55,7 +55,8 @@ def find_parser_path(program: Program) -> ParserPath | None:
                     return None
                 offsets[stmt.name] = position
                 position += program.headers[stmt.name].type.width_bits // 8
-    return ParserPath(steps, offsets, position) if offsets else None
+    path = ParserPath(steps, offsets, position)
+    return path if offsets and _agree(_selections(program, path)) else None
 
 
 def _longest(
@@ -136,10 +137,9 @@ def main_ingress(program: Program, path: ParserPath) -> MainIngress:
     }
     parsed = _parsed_places(program, path)
     fields: dict[tuple[str, str], int] = {}
-    matches: list[Match] = []
+    matches = _selections(program, path)
     for state, case in path.steps:
         for key, (value, mask) in selected(program, path, state, case):
-            matches.append((parsed[key.header, key.field], key.width_bits, mask, value))
             if mask == (1 << key.width_bits) - 1:
                 fields[key.header, key.field] = value
     known = _but(changed, fields)
@@ -151,8 +151,11 @@ def main_ingress(program: Program, path: ParserPath) -> MainIngress:
         if equal is not None and (equal[0].header, equal[0].field) in parsed:
             field, value = equal
             whole = (1 << field.width_bits) - 1
-            first = parsed[field.header, field.field]
-            matches.append((first, field.width_bits, whole, value))
+            match = (parsed[field.header, field.field], field.width_bits, whole, value)
+            if _agree([*matches, match]):
+                matches.append(match)
+            else:  # no packet goes this way
+                after.append(condition)
         elif all(_is_set_on_arrival(program, node) for node in walk(condition)):
             before.append(condition)
         else:
@@ -169,6 +172,27 @@ def main_ingress(program: Program, path: ParserPath) -> MainIngress:
         Facts(valid, usual.known),
         tuple(Gate(name, _entry_actions(program, name)[0].index) for name in usual.gates),
         (*usual.conditions, *keys),
+    )
+
+
+def _selections(program: Program, path: ParserPath) -> list[Match]:
+    """What the packet's bytes are on this way through the parser."""
+    parsed = _parsed_places(program, path)
+    return [
+        (parsed[key.header, key.field], key.width_bits, mask, value)
+        for state, case in path.steps
+        for key, (value, mask) in selected(program, path, state, case)
+    ]
+
+
+def _agree(matches: Iterable[Match]) -> bool:
+    """Whether some packet can have all of these: one mask and value is made of them."""
+    known: dict[int, int] = {}
+    return all(
+        known.setdefault(first + number, wanted >> below & 1) == wanted >> below & 1
+        for first, width, mask, wanted in matches
+        for number in range(width)
+        if mask >> (below := width - 1 - number) & 1
     )
 
 
