@@ -1,4 +1,4 @@
-"""Random v1model programs through the soft switch's main path, its general path and an interpreter."""
+"""Random v1model programs: the soft switch's main path, its general path and an interpreter."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 from fuzz.programs.campaign import campaign
 from fuzz.programs.check import Finding, check
-from fuzz.programs.generate import test_of
+from fuzz.programs.generate import generated
 from fuzz.programs.lower import to_json
 from fuzz.programs.minimise import minimised
-from fuzz.programs.model import Test
+from fuzz.programs.model import Trial
 from fuzz.programs.show import show
 from ina.errors import InaError
 
@@ -24,7 +24,9 @@ def main() -> int:
     parser.add_argument("--count", type=_positive, default=500, help="programs (default 500)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")
     parser.add_argument("--jobs", type=_positive, default=os.cpu_count(), help="at a time")
-    parser.add_argument("--state", type=Path, metavar="FILE", help="go on from where it was stopped")
+    parser.add_argument(
+        "--state", type=Path, metavar="FILE", help="go on from where it was stopped"
+    )
     parser.add_argument("--replay", type=int, metavar="SEED", help="one program: show it, run it")
     parser.add_argument("--whole", action="store_true", help="show what differs as it was made")
     asked = parser.parse_args()
@@ -53,7 +55,7 @@ def _positive(text: str) -> int:
 
 def replay(seed: int, whole: bool) -> int:
     """One program; one that differs is made as small as it can be first, unless ``whole``."""
-    test = test_of(seed)
+    test = generated(seed)
     finding = check(test)
     if finding is None:
         print(show(test.program))
@@ -67,7 +69,7 @@ def replay(seed: int, whole: bool) -> int:
 
 def report(finding: Finding) -> str:
     """The program as people read it, as BMv2 JSON, and the packets."""
-    test: Test = finding.test
+    test: Trial = finding.test
     packets = "\n".join(f"port {port}: {data.hex()}" for port, data in test.packets)
     return (
         f"seed {test.seed}, {finding.path}: {finding.what}\n\n{show(test.program)}\n"

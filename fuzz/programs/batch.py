@@ -1,8 +1,8 @@
 """Many programs in one shared object: compiling is what costs, and mostly what all have alike.
 
 Each program's C, as the soft switch emits it, gets names of its own, so that a file holds some tens
-of them and the compiler reads ina's headers once. Functions of ina's headers that are always inlined
-in what ships are not here: without optimisation each place would have a copy of the whole body.
+of them and the compiler reads ina's headers once. Functions of ina's headers that are always
+inlined in what ships are not here: without optimisation each place would have all of their code.
 Beside the pipeline there is another that sends each packet by the general path.
 """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from fuzz.programs.model import (
@@ -29,7 +28,6 @@ from fuzz.programs.model import (
     Not,
     Num,
     Op,
-    Program,
     Read,
     Ref,
     Register,
@@ -136,12 +134,24 @@ class Body:
 
     def refs(self, header: str) -> list[Ref]:
         """Fields of a header or metadata."""
-        fields = self.meta if header == META else self.types[self._type(header)]
+        fields = self.types[self._type(header)] if header != META else self.kept
         return [Ref(header, it.name, it.width_bits, it.signed) for it in fields]
 
     def _type(self, header: str) -> str:
         plain = header.split("[")[0]
         return next(it.type for it in self.headers if it.name == plain)
+
+    @property
+    def kept(self) -> tuple[Field, ...]:
+        """Metadata but for what only runs of alike statements use, mostly."""
+        if self.often(0.03):
+            return self.meta
+        return tuple(it for it in self.meta if not it.name.startswith("t"))
+
+    def scratch(self) -> list[Ref]:
+        """The rest of it."""
+        rest = (it for it in self.meta if it.name.startswith("t"))
+        return [Ref(META, it.name, it.width_bits) for it in rest]
 
     def members(self) -> list[str]:
         """All headers, stacks' elements too."""
@@ -349,101 +359,3 @@ class Body:
             more, place = self.simple(place)
             made += more
         return tuple(made)
-
-    # -- what had been a loop --
-
-    def unrolled(self, place: Place) -> Block:
-        """The same few statements 8 times and more, over fields and registers with numbers."""
-        arrays = [it for it in self.names if self.array(it)]
-        header = self.chance.choice(arrays) if arrays else ""
-        array = self.array(header) if header else []
-        numbered = [it for it in self.registers if it.name.startswith("row")]
-        count = len(array) or len(numbered) or 8
-        scratch = [ref for ref in self.refs(META) if ref.field.startswith("t")]
-        parts = [self._iteration(place, array, numbered, scratch)
-                 for _ in range(self.chance.randint(1, 3))]  # fmt: skip
-        return tuple(
-            stmt for at in range(count) for part in parts for stmt in part(at)
-        )  # fmt: skip
-
-    def summed(self, place: Place) -> Block:
-        """Values of the packet into slots, or out of them, as an aggregation does; almost."""
-        arrays = [it for it in self.names if self.array(it)]
-        rows = [it for it in self.registers if it.name.startswith("row")]
-        if not arrays or not rows:
-            return self.unrolled(place)
-        array = self.array(self.chance.choice(arrays))
-        index = self.index(place, rows[0].size)
-        scratch = [ref for ref in self.refs(META) if ref.field.startswith("t")] or self.refs(META)
-        sum_, kind = scratch[0], self.chance.random()
-        sum_ = sum_ if not sum_.signed else self.refs(META)[1]
-        made: list[Stmt] = []
-        for value, row in zip(array, rows, strict=False):
-            read = Read(sum_, row.name, index)
-            added = self.cast(value, sum_.width_bits, False)
-            total = Assign(sum_, Op("+", sum_, added) if kind < 0.8 else added)
-            back = Assign(value, self.cast(sum_, value.width_bits, False))
-            write = Write(row.name, index, self.cast(sum_, row.width_bits, False))
-            steps: list[Stmt] = [read, total, back, write]
-            if kind < 0.2:
-                del steps[self.chance.randrange(4) if kind < 0.02 else int(kind * 20)]
-            made += steps
-        return tuple(made)
-
-    def array(self, header: str) -> list[Ref]:
-        """Its fields with numbers."""
-        return [ref for ref in self.refs(header) if ref.field.startswith("v")]
-
-    def _iteration(
-        self, place: Place, array: list[Ref], rows: list[Register], scratch: Sequence[Ref]
-    ) -> Callable[[int], Block]:
-        """By the number of the iteration, some of its statements."""
-        own = [
-            lambda at: array[at],
-            lambda at: array[at],
-            lambda at: array[0],
-            lambda _: shared,
-        ]
-        if not array:
-            own = [lambda _: shared]
-        if len(scratch) > 1:
-            own += [lambda at: scratch[at % len(scratch)]]
-        shared = self.chance.choice([*scratch[:1], *scratch[:1], *self.refs(META)[:2]])
-        one, two = self.chance.choice(own), self.chance.choice(own)
-        fixed = self.constant(one(0).width_bits)
-        other = self.ref(replace(place, params=()))
-        kind = self.chance.random()
-        index = self.index(place, 4)
-        header = self.chance.choice(self.members())
-        condition = self.truth(place) if self.often(0.5) else None
-
-        def assign(at: int) -> Block:
-            target = one(at)
-            left = self.cast(two(at), target.width_bits, target.signed)
-            right = fixed if kind < 0.3 else self.cast(other, target.width_bits, False)
-            return (Assign(target, Op("+", left, right) if kind < 0.45 else left),)
-
-        def guarded(at: int) -> Block:
-            test = condition or Compare("==", two(at), Num(fixed.value, two(at).width_bits))
-            return (If(test, (Assign(one(at), fixed),)),)
-
-        def row(at: int) -> Block:
-            name, bits = rows[at % len(rows)].name, rows[0].width_bits
-            if kind < 0.8:
-                return (Read(shared, name, index),)
-            return (Write(name, index, self.cast(one(at), bits, False)),)
-
-        if kind < 0.5:
-            return assign
-        if kind < 0.65:
-            return guarded
-        if kind < 0.95 and rows:
-            return row
-        if self.often(0.5):
-            return lambda _: (SetValid(header, kind < 0.97),)
-        return lambda at: (If(IsValid(header), (Assign(one(at), fixed),)),)
-
-
-def fields_of(program: Program, header: str) -> list[Ref]:
-    """All of a header."""
-    return program.refs(header)

@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from fuzz.programs.check import Finding, check_all
-from fuzz.programs.generate import test_of
+from fuzz.programs.generate import generated
 from ina.errors import InaError
 
 BATCH = 40
@@ -38,7 +38,9 @@ class Progress:
             return cls(first, first)
         try:
             saved = json.loads(path.read_text())
-            before = cls(int(saved["first"]), int(saved["next"]), [int(it) for it in saved["found"]])
+            before = cls(
+                int(saved["first"]), int(saved["next"]), [int(it) for it in saved["found"]]
+            )
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise StateError(f"{path}: not the state of a campaign ({error})") from None
         return before if before.first == first else cls(first, first)
@@ -53,7 +55,7 @@ class Progress:
 
 def run_batch(first: int, count: int) -> list[Finding]:
     """Of consecutive seeds."""
-    tests = [test_of(seed) for seed in range(first, first + count)]
+    tests = [generated(seed) for seed in range(first, first + count)]
     return [found for found in check_all(tests) if found is not None]
 
 
@@ -95,7 +97,7 @@ def _one_by_one(start: int, size: int) -> list[Finding]:
             try:
                 found += workers.submit(seed, 1).result()
             except BrokenProcessPool:
-                found.append(Finding(test_of(seed), "process", "it ends the process"))
+                found.append(Finding(generated(seed), "process", "it ends the process"))
     return found
 
 

@@ -9,7 +9,7 @@ from fuzz.programs.batch import BatchError, Pipelines, compiled, emitted
 from fuzz.programs.device import Device, cut
 from fuzz.programs.interpret import Interpreter, Memory, Sent
 from fuzz.programs.lower import to_json
-from fuzz.programs.model import Packet, Test
+from fuzz.programs.model import Packet, Trial
 from ina.switch.errors import UnsupportedProgramError
 
 MAIN, GENERAL, SPLIT = "main path", "general path", "main path, frames in two parts"
@@ -28,14 +28,14 @@ class Expected:
 class Finding:
     """A difference, or a program that cannot be run."""
 
-    test: Test
+    test: Trial
     path: str
     """Which path is wrong; "compiler" where there is no program to run."""
     what: str
     """In a line: the packet or cell, what is right, what came."""
 
 
-def expected(test: Test, text: str) -> Expected:
+def expected(test: Trial, text: str) -> Expected:
     """Of a program in JSON."""
     groups = {group.number: group.copies for group in test.program.groups}
     interpreter = Interpreter(text, groups)
@@ -48,7 +48,7 @@ def expected(test: Test, text: str) -> Expected:
     return Expected(tuple(packets), tuple(sent), cut(interpreter.memory))
 
 
-def check_all(tests: Sequence[Test], flags: Sequence[str] | None = None) -> list[Finding | None]:
+def check_all(tests: Sequence[Trial], flags: Sequence[str] | None = None) -> list[Finding | None]:
     """By test, the first difference; all are compiled as one."""
     texts = [to_json(test.program) for test in tests]
     sources, findings = [], {}
@@ -60,7 +60,9 @@ def check_all(tests: Sequence[Test], flags: Sequence[str] | None = None) -> list
         except Exception as error:
             findings[at] = Finding(test, "compiler", f"{type(error).__name__}: {error}")
     try:
-        with compiled([source for _, source in sources], **({"flags": flags} if flags else {})) as all_:
+        with compiled(
+            [source for _, source in sources], **({"flags": flags} if flags else {})
+        ) as all_:
             for (at, _), pipelines in zip(sources, all_, strict=True):
                 found = _compare(tests[at], texts[at], pipelines)
                 if found is not None:
@@ -73,12 +75,12 @@ def check_all(tests: Sequence[Test], flags: Sequence[str] | None = None) -> list
     return [findings.get(at) for at in range(len(tests))]
 
 
-def check(test: Test) -> Finding | None:
+def check(test: Trial) -> Finding | None:
     """Of one."""
     return check_all([test])[0]
 
 
-def _compare(test: Test, text: str, pipelines: Pipelines) -> Finding | None:
+def _compare(test: Trial, text: str, pipelines: Pipelines) -> Finding | None:
     right = expected(test, text)
     ways = [(GENERAL, pipelines.general, 0), (MAIN, pipelines.main, 0)]
     if pipelines.split_bytes:

@@ -1,7 +1,7 @@
 """Random pipelines: tables with their actions and entries, and blocks that apply them.
 
 The shapes are those that :mod:`ina.switch.passes` looks for: tests at the beginning whose other way
-does little, gates, early tables, fields that one branch or only egress changes, what had been loops.
+does little, gates, early tables, fields that one branch or only egress changes, former loops.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from fuzz.programs.body import (
     OF_COPIES,
     ON_ARRIVAL,
     PORT_BITS,
-    Body,
     Place,
 )
 from fuzz.programs.model import (
@@ -41,12 +40,13 @@ from fuzz.programs.model import (
     Truth,
     type_of,
 )
+from fuzz.programs.runs import Runs
 
 NOTHING = "NoAction"
 _KINDS = ("exact", "exact", "exact", "exact", "lpm", "ternary", "range", "optional")
 
 
-class Control(Body):
+class Control(Runs):
     """Makes tables and blocks."""
 
     def declare(self) -> None:
@@ -86,9 +86,7 @@ class Control(Body):
                 made.append(Key(field, kind))
         return tuple(made)
 
-    def entries(
-        self, keys: tuple[Key, ...], calls: list[Call], place: Place
-    ) -> tuple[Entry, ...]:
+    def entries(self, keys: tuple[Key, ...], calls: list[Call], place: Place) -> tuple[Entry, ...]:
         """Some, each with a key and a priority of its own; of what is not there the key is 0."""
         made: dict[tuple[tuple[int, int], ...], Entry] = {}
         for number in range(self.chance.randint(1, 4)):
@@ -155,7 +153,9 @@ class Control(Body):
         keys = self.keys(place, exact)
         names = [self.action(place) for _ in range(self.chance.choice([1, 1, 2, 3]))]
         default = NOTHING if self.often(0.7) else self.chance.choice(names)
-        entries = self.entries(keys, [self.call(self.chance.choice(names)) for _ in range(3)], place)
+        entries = self.entries(
+            keys, [self.call(self.chance.choice(names)) for _ in range(3)], place
+        )
         made = Table(
             name, keys, tuple(dict.fromkeys((*names, default))), self.call(default), entries,
             counted=self.often(0.15), default_const=self.often(0.3),
@@ -211,7 +211,9 @@ class Control(Body):
             names.append(self._add(params, tuple(body)))
         default = NOTHING if self.often(0.85) else names[0]
         keys = self.keys(place, True)
-        entries = self.entries(keys, [self.call(self.chance.choice(names)) for _ in range(3)], place)
+        entries = self.entries(
+            keys, [self.call(self.chance.choice(names)) for _ in range(3)], place
+        )
         made = Table(
             f"T{len(self.tables)}", keys, tuple(dict.fromkeys((*names, default))),
             self.call(default), entries, self.often(0.1), self.often(0.3),
@@ -387,7 +389,7 @@ class Control(Body):
         return made, replace(after, valid=after.valid - gone)
 
 
-def cast_of(body: Body, source: Ref, target: Ref) -> Assign:
+def cast_of(body: Runs, source: Ref, target: Ref) -> Assign:
     """``target = source``, whatever their types."""
     assert type_of(source)
     return Assign(target, body.cast(source, target.width_bits, target.signed))

@@ -1,8 +1,9 @@
-"""A compiled pipeline with a memory of its own: packets in and out, one at a time, and its state."""
+"""A compiled pipeline with a memory of its own: packets in and out one at a time; its state."""
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -35,7 +36,8 @@ class Device:
         device = cls(table, program, split)
         try:
             for group in groups:
-                copies = (abi.Replica * len(group.copies))(*group.copies)
+                pairs = itertools.starmap(abi.Replica, group.copies)
+                copies = (abi.Replica * len(group.copies))(*pairs)
                 table.multicast_set(device._state, group.number, copies, len(group.copies))
             yield device
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+from collections.abc import Callable
 
 
 def to_bytes(values: list[tuple[int, int]]) -> bytes:
@@ -51,7 +52,7 @@ def identity(data: bytes) -> int:
     return int.from_bytes(data[:8], "big")
 
 
-ALGORITHMS = {
+ALGORITHMS: dict[str, Callable[[bytes], int]] = {
     "csum16": csum16,
     "xor16": xor16,
     "crc16": crc16,

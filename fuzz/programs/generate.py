@@ -28,7 +28,7 @@ from fuzz.programs.model import (
     Register,
     State,
     Stmt,
-    Test,
+    Trial,
     Truth,
     Value,
     Verify,
@@ -48,11 +48,11 @@ META_FIELDS = (
 PACKETS = 14
 
 
-def test_of(seed: int, count: int = PACKETS) -> Test:
+def generated(seed: int, count: int = PACKETS) -> Trial:
     """The program and the packets of this seed."""
     chance = random.Random(seed)
     program = _Maker(chance).program()
-    return Test(program, tuple(packets(program, count, chance)), seed)
+    return Trial(program, tuple(packets(program, count, chance)), seed)
 
 
 class _Maker(Shapes):
@@ -65,8 +65,8 @@ class _Maker(Shapes):
         place = Place(always)
         budget = self.chance.choice([0, 1, 1, 2, 2, 3, 5])
         kind = self.chance.random()
-        if kind < 0.75:
-            ingress = self.matter(place)
+        if kind < 0.7:
+            ingress = self.matter(place) if kind < 0.57 else self.branched(place)
             if self.groups and self.often(0.6):
                 ingress = (*ingress, Assign(GROUP, Num(self.groups[0], 16)))
         else:
@@ -102,7 +102,7 @@ class _Maker(Shapes):
     def _fields(self, number: int) -> tuple[Field, ...]:
         kind = self.chance.random()
         bits: list[int] = []
-        if kind < 0.3 and number:
+        if kind < 0.35 and number:
             before = self.chance.choice([(), (8,), (8, 8), (16,)])
             width = self.chance.choice(_ARRAY_BITS)
             row = [Field(f"v{at}", width) for at in range(self.chance.choice([8, 8, 8, 9, 10]))]
@@ -274,4 +274,4 @@ def replace_egress(place: Place) -> Place:
     return Place(first, is_egress=True)
 
 
-__all__ = ["PACKETS", "Assign", "Ref", "test_of"]
+__all__ = ["PACKETS", "Assign", "Ref", "generated"]

@@ -384,10 +384,10 @@ def _matches(value: int, width: int, key: Json) -> bool:
     if kind == "exact":
         return value == wanted
     if kind == "lpm":
-        below = width - key["prefix_length"]
+        below = width - int(key["prefix_length"])
         return value >> below == wanted >> below
     mask = int(key["mask"], 16)
-    return value & mask == wanted & mask
+    return bool(value & mask == wanted & mask)
 
 
 def _extract_next(s: PacketState, stack: str) -> None:

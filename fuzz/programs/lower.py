@@ -6,21 +6,23 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from fuzz.programs.lower_values import (
+    Json,
+    expression,
+    field_json,
+    hexa,
+    hexstr,
+    truth_json,
+    value_json,
+)
 from fuzz.programs.model import (
     META,
     STANDARD,
-    Action,
     Advance,
-    Ahead,
     Apply,
-    Arg,
     Assign,
     Block,
-    Bool,
-    Both,
     Call,
-    Choice,
-    Compare,
     Copy,
     Count,
     Drop,
@@ -28,13 +30,7 @@ from fuzz.programs.model import (
     Extract,
     Hash,
     If,
-    Invert,
-    IsValid,
     Key,
-    Last,
-    Not,
-    Num,
-    Op,
     Program,
     Read,
     Ref,
@@ -42,16 +38,11 @@ from fuzz.programs.model import (
     Shift,
     Stmt,
     Table,
-    To,
     Truncate,
-    Truth,
-    Value,
     Verify,
     Write,
     type_of,
 )
-
-Json = dict[str, Any]
 
 STANDARD_FIELDS = (
     ("ingress_port", 9), ("egress_spec", 9), ("egress_port", 9), ("instance_type", 32),
@@ -67,81 +58,12 @@ ERRORS = (
 _ALIASES = {
     "queueing_metadata": ("enq_timestamp", "enq_qdepth", "deq_timedelta", "deq_qdepth"),
     "intrinsic_metadata": (
-        "ingress_global_timestamp", "egress_global_timestamp", "mcast_grp", "egress_rid", "priority",
+        "ingress_global_timestamp", "egress_global_timestamp", "mcast_grp", "egress_rid",
+        "priority",
     ),
 }  # fmt: skip
 TABLE_SIZE = 16
 _KINDS = ("exact", "lpm", "ternary", "range")
-
-
-def hexa(value: int, width_bits: int = 8) -> str:
-    """A hexstr of whole bytes, with its sign."""
-    digits = f"{abs(value):0{(width_bits + 7) // 8 * 2}x}"
-    return f"{'-' if value < 0 else ''}0x{digits}"
-
-
-def _hexstr(value: int, width_bits: int = 8) -> Json:
-    return {"type": "hexstr", "value": hexa(value, width_bits)}
-
-
-def _expression(op: str, left: Json | None, right: Json, **more: Json) -> Json:
-    return {"type": "expression", "value": {"op": op, "left": left, "right": right, **more}}
-
-
-def _field(ref: Ref) -> Json:
-    return {"type": "field", "value": [ref.header, ref.field]}
-
-
-def value_json(value: Value) -> Json:
-    """An expression of bit<W> or int<W>, masked as p4c does: BMv2 computes with integers."""
-    width, signed = type_of(value)
-    if isinstance(value, Num):
-        return _hexstr(value.value, width)
-    if isinstance(value, Ref):
-        return _field(value)
-    if isinstance(value, Last):
-        return {"type": "stack_field", "value": [value.stack, value.field]}
-    if isinstance(value, Ahead):
-        return {"type": "lookahead", "value": [0, width]}
-    if isinstance(value, Arg):
-        return {"type": "runtime_data", "value": value.index}
-    if isinstance(value, Choice):
-        then, otherwise = value_json(value.then), value_json(value.otherwise)
-        return _expression("?", then, otherwise, cond=truth_json(value.condition))
-    if isinstance(value, Invert):
-        return _wrapped(_expression(value.op, None, value_json(value.operand)), width, signed)
-    if isinstance(value, To):
-        inner, was_signed = type_of(value.operand)
-        if signed == was_signed and width >= inner:
-            return value_json(value.operand)
-        return _wrapped(value_json(value.operand), width, signed)
-    left, right = value_json(value.left), value_json(value.right)
-    if value.op in ("|+|", "|-|"):
-        cast = "sat_cast" if signed else "usat_cast"
-        return _expression(cast, _expression(value.op[1], left, right), _hexstr(width))
-    found = _expression(value.op, left, right)
-    return _wrapped(found, width, signed) if value.op in ("+", "-", "*", "<<") else found
-
-
-def _wrapped(inner: Json, width: int, signed: bool) -> Json:
-    if signed:
-        return _expression("two_comp_mod", inner, _hexstr(width))
-    return _expression("&", inner, _hexstr((1 << width) - 1, width))
-
-
-def truth_json(truth: Truth) -> Json:
-    """A Boolean expression."""
-    if isinstance(truth, Bool):
-        return {"type": "expression", "value": {"type": "bool", "value": truth.value}}
-    if isinstance(truth, IsValid):
-        return _expression("d2b", None, {"type": "field", "value": [truth.header, "$valid$"]})
-    if isinstance(truth, Not):
-        return _expression("not", None, truth_json(truth.operand))
-    if isinstance(truth, Both):
-        op = {"&&": "and", "||": "or"}[truth.op]
-        return _expression(op, truth_json(truth.left), truth_json(truth.right))
-    assert isinstance(truth, Compare)
-    return _expression(truth.op, value_json(truth.left), value_json(truth.right))
 
 
 class _Lowering:
@@ -178,15 +100,15 @@ class _Lowering:
                 ops.append(self.primitive(stmt))
                 continue
             test = {"op": "_jump_if_zero", "parameters": [
-                _expression("b2d", None, truth_json(stmt.condition)), _hexstr(0)]}  # fmt: skip
+                expression("b2d", None, truth_json(stmt.condition)), hexstr(0)]}  # fmt: skip
             ops.append(test)
             self._body(stmt.then, ops)
-            jump = {"op": "_jump", "parameters": [_hexstr(0)]}
+            jump = {"op": "_jump", "parameters": [hexstr(0)]}
             if stmt.otherwise:
                 ops.append(jump)
-            test["parameters"][1] = _hexstr(len(ops))  # type: ignore[index]
+            test["parameters"][1] = hexstr(len(ops))  # type: ignore[index]
             self._body(stmt.otherwise, ops)
-            jump["parameters"] = [_hexstr(len(ops))]
+            jump["parameters"] = [hexstr(len(ops))]
 
     def primitive(self, stmt: Stmt) -> Json:
         """One statement of an action."""
@@ -195,10 +117,10 @@ class _Lowering:
 
     def _hash(self, stmt: Hash) -> tuple[str, list[Json]]:
         name = self.calculation(stmt.algorithm, stmt.inputs)
-        base, size = _hexstr(stmt.base, stmt.target.width_bits), _hexstr(stmt.size, 32)
+        base, size = hexstr(stmt.base, stmt.target.width_bits), hexstr(stmt.size, 32)
         calculation = {"type": "calculation", "value": name}
         return "modify_field_with_hash_based_offset", [
-            _field(stmt.target), base, calculation, size,
+            field_json(stmt.target), base, calculation, size,
         ]  # fmt: skip
 
     def calculation(self, algorithm: str, inputs: tuple[Ref, ...]) -> str:
@@ -206,7 +128,7 @@ class _Lowering:
         number = len(self.calculations)
         self.calculations.append(
             {"name": f"calc_{number}", "id": number, "algo": algorithm,
-             "input": [_field(ref) for ref in inputs]}
+             "input": [field_json(ref) for ref in inputs]}
         )  # fmt: skip
         return f"calc_{number}"
 
@@ -267,7 +189,10 @@ class _Lowering:
             blocks = dict(stmt.cases)
             nexts = {name: self.block(blocks.get(name, ()), after) for name in table.actions}
         elif stmt.hit or stmt.miss:
-            nexts = {"__HIT__": self.block(stmt.hit, after), "__MISS__": self.block(stmt.miss, after)}
+            nexts = {
+                "__HIT__": self.block(stmt.hit, after),
+                "__MISS__": self.block(stmt.miss, after),
+            }
         else:
             nexts = dict.fromkeys(table.actions, after)
         self.tables.append(self._table(table, nexts, after))
@@ -327,12 +252,12 @@ def _set_valid(_: _Lowering, stmt: SetValid) -> tuple[str, list[Json]]:
 
 def _shift(_: _Lowering, stmt: Shift) -> tuple[str, list[Json]]:
     stack = {"type": "header_stack", "value": stmt.stack}
-    return "push" if stmt.count > 0 else "pop", [stack, _hexstr(abs(stmt.count))]
+    return "push" if stmt.count > 0 else "pop", [stack, hexstr(abs(stmt.count))]
 
 
 def _read(_: _Lowering, stmt: Read) -> tuple[str, list[Json]]:
     register = {"type": "register_array", "value": stmt.register}
-    return "register_read", [_field(stmt.target), register, value_json(stmt.index)]
+    return "register_read", [field_json(stmt.target), register, value_json(stmt.index)]
 
 
 def _write(_: _Lowering, stmt: Write) -> tuple[str, list[Json]]:
@@ -346,7 +271,7 @@ def _count(_: _Lowering, stmt: Count) -> tuple[str, list[Json]]:
 
 
 def _assign(_: _Lowering, stmt: Assign) -> tuple[str, list[Json]]:
-    return "assign", [_field(stmt.target), value_json(stmt.value)]
+    return "assign", [field_json(stmt.target), value_json(stmt.value)]
 
 
 def _drop(*_: object) -> tuple[str, list[Json]]:
@@ -354,7 +279,7 @@ def _drop(*_: object) -> tuple[str, list[Json]]:
 
 
 def _truncate(_: _Lowering, stmt: Truncate) -> tuple[str, list[Json]]:
-    return "truncate", [_hexstr(stmt.length_bytes, 32)]
+    return "truncate", [hexstr(stmt.length_bytes, 32)]
 
 
 def _exit(*_: object) -> tuple[str, list[Json]]:
@@ -381,8 +306,9 @@ def _state(program: Program, number: int) -> Json:
         for case in state.cases
     ]
     return {
-        "name": state.name, "id": number, "parser_ops": [_operation(it, stacks) for it in state.body],
-        "transitions": cases, "transition_key": [value_json(key) for key in state.keys],
+        "name": state.name, "id": number,
+        "parser_ops": [_operation(it, stacks) for it in state.body], "transitions": cases,
+        "transition_key": [value_json(key) for key in state.keys],
     }  # fmt: skip
 
 
@@ -402,12 +328,12 @@ def _operation(stmt: Stmt, stacks: set[str]) -> Json:
         kind = "stack" if stmt.header in stacks else "regular"
         return {"op": "extract", "parameters": [{"type": kind, "value": stmt.header}]}
     if isinstance(stmt, Verify):
-        error = _hexstr(dict(ERRORS)[stmt.error])
+        error = hexstr(dict(ERRORS)[stmt.error])
         return {"op": "verify", "parameters": [truth_json(stmt.condition), error]}
     if isinstance(stmt, Advance):
-        return {"op": "advance", "parameters": [_hexstr(8 * stmt.count_bytes, 32)]}
+        return {"op": "advance", "parameters": [hexstr(8 * stmt.count_bytes, 32)]}
     assert isinstance(stmt, Assign)
-    return {"op": "set", "parameters": [_field(stmt.target), value_json(stmt.value)]}
+    return {"op": "set", "parameters": [field_json(stmt.target), value_json(stmt.value)]}
 
 
 # -- all of it --

@@ -37,8 +37,8 @@ from fuzz.programs.model import (
     Shift,
     State,
     Table,
-    Test,
     To,
+    Trial,
     type_of,
     walk,
 )
@@ -77,7 +77,7 @@ def _alike(best: Finding, other: Finding) -> bool:
     return other.path == best.path
 
 
-def _fewer(test: Test) -> Iterator[Test]:
+def _fewer(test: Trial) -> Iterator[Trial]:
     """Tests with something less, the most first."""
     packets = test.packets
     size = len(packets) // 2
@@ -149,7 +149,10 @@ def _shorter(items: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 
 def _simpler(node: Any) -> Iterator[Any]:
     """An expression that says less; a state that selects less."""
-    if isinstance(node, (Op, Invert, To, Choice, Ref, Arg)) and getattr(node, "field", "") != "$valid$":
+    if (
+        isinstance(node, (Op, Invert, To, Choice, Ref, Arg))
+        and getattr(node, "field", "") != "$valid$"
+    ):
         width, signed = type_of(node)
         for inner in (getattr(node, name, None) for name in ("left", "then", "operand")):
             if inner is not None and type_of(inner) == (width, signed):
@@ -157,7 +160,9 @@ def _simpler(node: Any) -> Iterator[Any]:
         yield Num(0, width, signed)
         yield Num(1 if width > 1 or not signed else 0, width, signed)
     elif isinstance(node, (Both, Not)):
-        yield from (getattr(node, name) for name in ("left", "right", "operand") if hasattr(node, name))
+        yield from (
+            getattr(node, name) for name in ("left", "right", "operand") if hasattr(node, name)
+        )
         yield from (Bool(True), Bool(False))
     elif isinstance(node, Compare):
         yield from (Bool(True), Bool(False))

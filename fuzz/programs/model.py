@@ -449,7 +449,7 @@ Packet = tuple[int, bytes]
 
 
 @dataclass(frozen=True)
-class Test:
+class Trial:
     """A program and the packets that are sent through it, one after another."""
 
     program: Program

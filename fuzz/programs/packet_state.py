@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class UndefinedError(Exception):
-    """The packet makes the program read a field of an invalid header: P4 does not say what it is."""
+    """The program reads a field of an invalid header: P4 does not say what it is."""
 
 
 class ParserStopError(Exception):

@@ -65,8 +65,8 @@ class _Liked:
                         self._like(key, value)
         for table in program.tables:
             for entry in table.entries:
-                for key, (first, _) in zip(table.keys, entry.key, strict=True):
-                    self._like(key.field, first)
+                for match, (first, _) in zip(table.keys, entry.key, strict=True):
+                    self._like(match.field, first)
 
     def _like(self, value: object, number: int) -> None:
         if isinstance(value, Ref):
@@ -121,7 +121,11 @@ class _Walk:
                 bits = 8 * stmt.count_bytes
                 self.rows.append([bits, self.chance.getrandbits(bits)])
         cases = state.cases or (Case((), ""),)
-        case = max(cases, key=self._length) if self.chance.random() < 0.75 else self.chance.choice(cases)
+        case = (
+            max(cases, key=self._length)
+            if self.chance.random() < 0.75
+            else self.chance.choice(cases)
+        )
         for key, (value, mask) in zip(state.keys, case.values, strict=False):
             if isinstance(key, Ahead):
                 self.ahead = key.width_bits, value

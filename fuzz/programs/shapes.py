@@ -36,7 +36,6 @@ from fuzz.programs.model import (
     Write,
 )
 
-
 SEEN = Ref(META, "m5", 32)
 
 
@@ -53,6 +52,8 @@ class Shapes(Control):
         inside: list[Stmt] = []
         if self.often(0.25):
             inside += self.few(place, 1)
+        if self.often(0.15):
+            inside += self.unrolled(place, ref) if self.often(0.7) else self.summed(place)
         changed = self.change(ref, place)
         if self.often(0.3):
             changed.insert(self.chance.choice([0, len(changed)]), self._table_that_counts(place))
@@ -74,6 +75,36 @@ class Shapes(Control):
             gate = self._gate_on(self.keys(place, True), self._constants(place), 0)
             return (Apply(gate, tuple(inside), self.little(place)),)
         return tuple(inside)
+
+    def branched(self, place: Place) -> Block:
+        """Fields that some ways change, and others leave as they came, or only egress looks at."""
+        fields = [ref for it in sorted(place.valid) for ref in self.refs(it)]
+        if not fields:
+            return self.matter(place)
+        ref, other = self.chance.choice(fields), self.chance.choice(fields)
+        table = self.early(place) if self.often(0.7) else self.gate(place)
+        place = self._after(place, table)
+
+        def changed() -> Block:
+            value = self.value(place, ref.width_bits, ref.signed)
+            made: list[Stmt] = [Assign(ref, value)] if self.often(0.7) else []
+            if self.registers and self.often(0.3):
+                register = self.chance.choice(self.registers)
+                stored = self.cast(ref, register.width_bits, False)
+                made.append(Write(register.name, Num(0, 32), stored))
+            return (*made, *(self.few(place, 1) if self.often(0.2) else ()))
+
+        made: list[Stmt] = [If(self._usual(place), changed(), changed())]
+        if self.often(0.4):
+            made.append(If(self.truth(place), changed(), self.little(place)))
+        made += self.look(self.chance.choice([ref, ref, other]), self.number(4), place)
+        kind = self.chance.random()
+        if kind < 0.4:
+            return (Apply(table.name, tuple(made), self.little(place)),)
+        if kind < 0.6 and len(table.actions) > 1:
+            cases = tuple((name, changed()) for name in table.actions if self.often(0.7))
+            return (Apply(table.name, cases=cases), *made) if cases else (*made,)
+        return (Apply(table.name), *made) if kind < 0.85 else (*made, Apply(table.name))
 
     def _another(self, place: Place, number: int) -> list[Stmt]:
         """Changed and looked at, too: what is seen is a bit that egress may show."""
@@ -149,7 +180,7 @@ class Shapes(Control):
     def _changed(self, ref: Ref, place: Place) -> list[Stmt]:
         kind = self.chance.random()
         unsigned = not ref.signed
-        if ref.header not in (META,) and kind < 0.55:
+        if ref.header != META and kind < 0.5:
             return self._header_changed(ref.header)
         if self.registers and kind < 0.65 and unsigned:
             register = self.chance.choice(self.registers)
@@ -160,15 +191,16 @@ class Shapes(Control):
         if kind < 0.72 and unsigned:
             algorithm = self.chance.choice(["crc16", "csum16", "identity"])
             return [Hash(ref, algorithm, 0, (self.ref(place),), 16)]
-        if kind < 0.82:
-            return list(self._in_a_run(ref, place))
-        value = self.value(place, ref.width_bits, ref.signed)
+        if kind < 0.84:
+            return list(self.unrolled(place, ref))
         if self.often(0.6):
-            value = self.constant(ref.width_bits, ref.signed)
-        return [Assign(ref, value)]
+            return [Assign(ref, self.constant(ref.width_bits, ref.signed))]
+        return [Assign(ref, self.value(place, ref.width_bits, ref.signed))]
 
     def _header_changed(self, header: str) -> list[Stmt]:
-        same = [it for it in self.members() if self._type(it) == self._type(header) and it != header]
+        same = [
+            it for it in self.members() if self._type(it) == self._type(header) and it != header
+        ]
         kind = self.chance.random()
         if same and kind < 0.4:
             other = self.chance.choice(same)
@@ -180,38 +212,12 @@ class Shapes(Control):
             return [SetValid(header, False), SetValid(header, True)]
         return [SetValid(header, False)]
 
-    def _in_a_run(self, ref: Ref, place: Place) -> Block:
-        """Among statements that had been a loop."""
-        array = self.array(ref.header) if ref.header != META else []
-        arrays = [it for it in self.names if self.array(it) and it in place.valid]
-        header = self.chance.choice(self.members())
-        kind = self.chance.random()
-        made: list[Stmt] = []
-        if not array and arrays:
-            array = self.array(self.chance.choice(arrays))
-        for at in range(len(array) or 8):
-            target = array[at] if array else self.refs(META)[at % 2]
-            value = self.constant(target.width_bits) if kind < 0.3 else Num(1, target.width_bits)
-            if kind < 0.5:
-                made.append(Assign(target, Op("+", target, value)))
-            elif kind < 0.75:
-                test: Truth = IsValid(header)
-                if self.often(0.3) or kind < 0.6:
-                    test = Compare("==", ref, Num(0, ref.width_bits, ref.signed))
-                made.append(If(test, (Assign(target, value),)))
-            else:
-                made.append(SetValid(header, kind > 0.9))
-                made.append(If(IsValid(header), (Assign(target, value),)))
-            if kind < 0.1 or 0.5 <= kind < 0.6:
-                made.append(Assign(ref, Num(1, ref.width_bits, ref.signed)))
-        return tuple(made)
-
     # -- what looks at it --
 
     def look(
         self, ref: Ref, known: int, place: Place, told: tuple[Assign, Assign] | None = None
     ) -> list[Stmt]:
-        """By a condition, a table, a value: what is seen says where the packet goes, or ``told``."""
+        """By a condition, a table, a value: what is seen is where the packet goes, or ``told``."""
         ports = (Num(port, PORT_BITS) for port in self.chance.sample(range(1, PORTS), 2))
         to_here, to_there = told or tuple(Assign(EGRESS_SPEC, port) for port in ports)
         kind = self.chance.random()

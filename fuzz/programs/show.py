@@ -85,7 +85,8 @@ def _lines(program: Program) -> Iterator[str]:
             if is_there:
                 inputs = ", ".join(text(it) for it in checksum.inputs)
                 condition = text(checksum.condition)
-                yield f"{what}_checksum({condition}, {{{inputs}}}, {text(checksum.target)}, csum16);"
+                target = text(checksum.target)
+                yield f"{what}_checksum({condition}, {{{inputs}}}, {target}, csum16);"
     yield "deparser: " + ", ".join(f"hdr.{name}" for name in program.deparse)
     for group in program.groups:
         copies = ", ".join(f"(port {port}, rid {rid})" for port, rid in group.copies)
@@ -104,7 +105,8 @@ def _state(state: State) -> Iterator[str]:
     yield f"state {state.name} {{"
     yield from _block(state.body, 1)
     if not state.keys:
-        yield f"{_INDENT}transition {state.cases[0].state or 'accept' if state.cases else 'accept'};"
+        after = state.cases[0].state if state.cases else ""
+        yield f"{_INDENT}transition {after or 'accept'};"
     else:
         yield f"{_INDENT}transition select({', '.join(text(key) for key in state.keys)}) {{"
         for case in state.cases:

@@ -11,14 +11,10 @@ from pathlib import Path
 import pytest
 
 from fuzz.programs.campaign import campaign, run_batch
-from fuzz.programs.check import Finding, check
-from fuzz.programs.generate import test_of as random_test  # no test of pytest's
-from fuzz.programs.interpret import Interpreter
+from fuzz.programs.check import Finding
+from fuzz.programs.generate import generated
 from fuzz.programs.lower import to_json
-from fuzz.programs.minimise import minimised
-from fuzz.programs.model import If, walk
 from fuzz.programs.show import show
-from ina.switch.passes.effect_places import Effects
 
 PROGRAMS = 500
 LONG_PROGRAMS = 100_000
@@ -50,7 +46,7 @@ def test_all_paths_do_what_is_right_in_many_programs() -> None:
 
 
 def test_a_seed_is_one_program() -> None:
-    one, same, other = random_test(7), random_test(7), random_test(8)
+    one, same, other = generated(7), generated(7), generated(8)
     assert one == same
     assert one != other
     assert show(one.program) == show(same.program)
