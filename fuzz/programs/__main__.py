@@ -36,7 +36,7 @@ def main() -> int:
     for progress, findings in campaign(asked.first, asked.count, asked.jobs, asked.state):
         done, found = progress.next - progress.first, len(progress.found)
         for finding in findings:
-            print(f"seed {finding.test.seed}, {finding.path}: {finding.what}", flush=True)
+            print(f"seed {finding.trial.seed}, {finding.path}: {finding.what}", flush=True)
         if sys.stderr.isatty() or findings or done % 2000 == 0:
             seconds = time.monotonic() - began_s
             print(f"{done} programs, {found} differ, {seconds:.0f} s", file=sys.stderr, flush=True)
@@ -55,11 +55,11 @@ def _positive(text: str) -> int:
 
 def replay(seed: int, whole: bool) -> int:
     """One program; one that differs is made as small as it can be first, unless ``whole``."""
-    test = generated(seed)
-    finding = check(test)
+    trial = generated(seed)
+    finding = check(trial)
     if finding is None:
-        print(show(test.program))
-        print(f"seed {seed}: all paths do what is right with {len(test.packets)} packets")
+        print(show(trial.program))
+        print(f"seed {seed}: all paths do what is right with {len(trial.packets)} packets")
         return 0
     if not whole:
         finding = minimised(finding, lambda size: print(size, file=sys.stderr, flush=True))
@@ -69,11 +69,11 @@ def replay(seed: int, whole: bool) -> int:
 
 def report(finding: Finding) -> str:
     """The program as people read it, as BMv2 JSON, and the packets."""
-    test: Trial = finding.test
-    packets = "\n".join(f"port {port}: {data.hex()}" for port, data in test.packets)
+    trial: Trial = finding.trial
+    packets = "\n".join(f"port {port}: {data.hex()}" for port, data in trial.packets)
     return (
-        f"seed {test.seed}, {finding.path}: {finding.what}\n\n{show(test.program)}\n"
-        f"{to_json(test.program)}\n\n{packets}"
+        f"seed {trial.seed}, {finding.path}: {finding.what}\n\n{show(trial.program)}\n"
+        f"{to_json(trial.program)}\n\n{packets}"
     )
 
 

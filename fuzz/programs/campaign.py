@@ -55,8 +55,8 @@ class Progress:
 
 def run_batch(first: int, count: int) -> list[Finding]:
     """Of consecutive seeds."""
-    tests = [generated(seed) for seed in range(first, first + count)]
-    return [found for found in check_all(tests) if found is not None]
+    trials = [generated(seed) for seed in range(first, first + count)]
+    return [found for found in check_all(trials) if found is not None]
 
 
 def campaign(
@@ -84,7 +84,7 @@ def campaign(
                 workers.renew()
                 ahead = {at: workers.submit(at, min(BATCH, first + count - at)) for at in ahead}
             progress.next = start + size
-            progress.found += [it.test.seed for it in found]
+            progress.found += [it.trial.seed for it in found]
             progress.write(state)
             yield progress, found
 

@@ -28,19 +28,19 @@ class Expected:
 class Finding:
     """A difference, or a program that cannot be run."""
 
-    test: Trial
+    trial: Trial
     path: str
     """Which path is wrong; "compiler" where there is no program to run."""
     what: str
     """In a line: the packet or cell, what is right, what came."""
 
 
-def expected(test: Trial, text: str) -> Expected:
+def expected(trial: Trial, text: str) -> Expected:
     """Of a program in JSON."""
-    groups = {group.number: group.copies for group in test.program.groups}
+    groups = {group.number: group.copies for group in trial.program.groups}
     interpreter = Interpreter(text, groups)
     packets, sent = [], []
-    for port, data in test.packets:
+    for port, data in trial.packets:
         out = interpreter.process(port, data)
         if out is not None:
             packets.append((port, data))
@@ -48,48 +48,48 @@ def expected(test: Trial, text: str) -> Expected:
     return Expected(tuple(packets), tuple(sent), cut(interpreter.memory))
 
 
-def check_all(tests: Sequence[Trial], flags: Sequence[str] | None = None) -> list[Finding | None]:
-    """By test, the first difference; all are compiled as one."""
-    texts = [to_json(test.program) for test in tests]
+def check_all(trials: Sequence[Trial], flags: Sequence[str] | None = None) -> list[Finding | None]:
+    """By trial, the first difference; all are compiled as one."""
+    texts = [to_json(trial.program) for trial in trials]
     sources, findings = [], {}
-    for at, (test, text) in enumerate(zip(tests, texts, strict=True)):
+    for at, (trial, text) in enumerate(zip(trials, texts, strict=True)):
         try:
             sources.append((at, emitted(text)))
         except UnsupportedProgramError as error:
-            findings[at] = Finding(test, "compiler", str(error))
+            findings[at] = Finding(trial, "compiler", str(error))
         except Exception as error:
-            findings[at] = Finding(test, "compiler", f"{type(error).__name__}: {error}")
+            findings[at] = Finding(trial, "compiler", f"{type(error).__name__}: {error}")
     try:
         with compiled(
             [source for _, source in sources], **({"flags": flags} if flags else {})
         ) as all_:
             for (at, _), pipelines in zip(sources, all_, strict=True):
-                found = _compare(tests[at], texts[at], pipelines)
+                found = _compare(trials[at], texts[at], pipelines)
                 if found is not None:
                     findings[at] = found
     except BatchError as error:
-        if len(tests) == 1:
-            return [Finding(tests[0], "compiler", str(error))]
-        middle = len(tests) // 2
-        return check_all(tests[:middle], flags) + check_all(tests[middle:], flags)
-    return [findings.get(at) for at in range(len(tests))]
+        if len(trials) == 1:
+            return [Finding(trials[0], "compiler", str(error))]
+        middle = len(trials) // 2
+        return check_all(trials[:middle], flags) + check_all(trials[middle:], flags)
+    return [findings.get(at) for at in range(len(trials))]
 
 
-def check(test: Trial) -> Finding | None:
+def check(trial: Trial) -> Finding | None:
     """Of one."""
-    return check_all([test])[0]
+    return check_all([trial])[0]
 
 
-def _compare(test: Trial, text: str, pipelines: Pipelines) -> Finding | None:
-    right = expected(test, text)
+def _compare(trial: Trial, text: str, pipelines: Pipelines) -> Finding | None:
+    right = expected(trial, text)
     ways = [(GENERAL, pipelines.general, 0), (MAIN, pipelines.main, 0)]
     if pipelines.split_bytes:
         ways.append((SPLIT, pipelines.main, pipelines.split_bytes))
     for path, table, split in ways:
-        groups = test.program.groups
+        groups = trial.program.groups
         with Device.power_on(table, pipelines.program, groups, split) as device:
             for what in _differences(device, right):
-                return Finding(test, path, what)
+                return Finding(trial, path, what)
     return None
 
 

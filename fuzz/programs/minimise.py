@@ -53,7 +53,7 @@ def minimised(finding: Finding, told: Callable[[str], None] = lambda _: None) ->
     best = finding
     start = 0
     for _ in range(MOST_ROUNDS):
-        candidates = list(_fewer(best.test))
+        candidates = list(_fewer(best.trial))
         order = candidates[start:] + candidates[:start]
         found = None
         at, size = 0, 2  # at first most do
@@ -66,7 +66,7 @@ def minimised(finding: Finding, told: Callable[[str], None] = lambda _: None) ->
             at, size = at + size, min(2 * size, AT_ONCE)
         if found is None:
             break
-        told(f"{len(list(walk(best.test.program)))} parts, {len(best.test.packets)} packets")
+        told(f"{len(list(walk(best.trial.program)))} parts, {len(best.trial.packets)} packets")
     return best
 
 
@@ -77,23 +77,23 @@ def _alike(best: Finding, other: Finding) -> bool:
     return other.path == best.path
 
 
-def _fewer(test: Trial) -> Iterator[Trial]:
+def _fewer(trial: Trial) -> Iterator[Trial]:
     """Tests with something less, the most first."""
-    packets = test.packets
+    packets = trial.packets
     size = len(packets) // 2
     while size:
         for at in range(0, len(packets), size):
-            yield replace(test, packets=packets[:at] + packets[at + size :])
+            yield replace(trial, packets=packets[:at] + packets[at + size :])
         size //= 2
-    for program in _smaller(test.program):
+    for program in _smaller(trial.program):
         if _is_whole(program):
-            yield replace(test, program=program)
+            yield replace(trial, program=program)
     for at, (port, data) in enumerate(packets):
         for shorter in (data[: len(data) // 2], data[:-1]):
             if shorter:
-                yield replace(test, packets=(*packets[:at], (port, shorter), *packets[at + 1 :]))
+                yield replace(trial, packets=(*packets[:at], (port, shorter), *packets[at + 1 :]))
         if port:
-            yield replace(test, packets=(*packets[:at], (0, data), *packets[at + 1 :]))
+            yield replace(trial, packets=(*packets[:at], (0, data), *packets[at + 1 :]))
 
 
 def _smaller(program: Program) -> Iterator[Program]:
