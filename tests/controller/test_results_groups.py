@@ -37,7 +37,7 @@ from tests.controller.workers import Workers, workers_of
 GROUP = IPv4Address("239.192.0.1")
 MISSING = pb2.Progress(shared_results_missing=True)
 SHARED_ROW = (
-    "job=1 worker=255 (IP multicast)",
+    "job=1 worker=all (IP multicast)",
     "address(dst_mac=01:00:5e:40:00:01, dst_addr=239.192.0.1, dst_port=17761)",
 )
 LOGGER = "ina.controller.jobs.results_groups"
@@ -96,7 +96,9 @@ def test_workers_that_listen_share_a_copy_and_the_others_do_not(workers: Workers
     assert [join.result().shares_results for join in joins] == [True, False, True, False]
     assert copies(workers) == "replicate(1#256 1#2 1#4)"
     rows = receivers(workers)
-    assert [match for match, _ in rows[:4]] == [f"job=1 worker={rank}" for rank in range(4)]
+    assert [match for match, _ in rows[:4]] == [
+        f"job=1 worker={rank} (rank {rank})" for rank in range(4)
+    ]
     assert rows[4:] == [SHARED_ROW]
     for rank in range(4):
         workers.leave("j", rank, epoch)

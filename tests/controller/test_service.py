@@ -64,7 +64,7 @@ def test_a_job_is_installed_and_leaves_nothing(workers: Workers) -> None:
             (
                 "members",
                 f"ingress_port=1 src_addr=127.0.0.1 src_port={4000 + rank} job=1 epoch=1"
-                f" worker={rank} kind=1",
+                f" worker={rank} kind=contribution (rank {rank})",
                 f"admit_member(worker_bit={1 << rank})",
             )
             for rank in range(2)
@@ -72,7 +72,7 @@ def test_a_job_is_installed_and_leaves_nothing(workers: Workers) -> None:
         *[
             (
                 "receivers",
-                f"job=1 worker={rank}",
+                f"job=1 worker={rank} (rank {rank})",
                 f"address(dst_mac=02:00:7f:00:00:01, dst_addr=127.0.0.1, dst_port={4000 + rank})",
             )
             for rank in range(2)
