@@ -207,8 +207,9 @@ class InaWindow final : public Window {
         const bool is_full = lost_rounds_ > 0 || way_ns_ > deep_ns || gave_all;
         is_deaf_ = is_deaf_ ? heard_.share() > kFewMarked : is_full && heard_.share() > kAllMarked;
         // Where no mark comes for long, there is room for more, and soon for much more.
-        const bool is_used =
-            was_held_up_ && 2 * in_flight > packets() && way_ns_ < kSlow * shortest_ns_;
+        // What takes long may be a late core as well as a queue, until one has overflowed.
+        const bool is_clear = full_ == 0.0 || way_ns_ < kSlow * shortest_ns_;
+        const bool is_used = was_held_up_ && 2 * in_flight > packets() && is_clear;
         if (++unmarked_rounds_ > kPatience && is_used) faster_ = std::min(2.0 * faster_, kFastest);
         const bool is_calm = losses_ == 0.0 && !doubles_;
         borne_ -= borne_ / kForgetRounds;
@@ -226,7 +227,9 @@ class InaWindow final : public Window {
         capacity_ = std::max(capacity_, trains_.rate());
         const double enough = std::max(capacity_ * shortest_ns_, least_);
         if (window_ < enough) return;
-        window_ = enough;
+        // Where others are late, or a core is, trains come slower than any link would let them:
+        // what was borne a round ago may stay.
+        window_ = std::max(enough, window_ / 2);
         doubles_ = false;
     }
 

@@ -87,6 +87,7 @@ void bind_recovery(nb::module_ &m) {
         .def("due", &due, nb::arg("now_ns"), nb::arg("capacity") = 64)
         .def_prop_ro("deadline_ns", &deadline_ns)
         .def_prop_ro("paced_ns", &LossRecovery::paced_ns)
+        .def("note_paced", &LossRecovery::note_paced, nb::arg("waits"))
         .def("claims", &LossRecovery::claims, nb::arg("lane"))
         .def("has_room_for", &LossRecovery::has_room_for, nb::arg("order"))
         .def("settle", &LossRecovery::settle, nb::arg("now_ns"))

@@ -32,6 +32,7 @@ class Sender:
     trip_ns: int  # of a first copy; of later ones it is the same; 0: nothing is answered
     lost: frozenset[int] = frozenset()  # first copies, by their number, that are never answered
     rto_ns: int = 200 * MS  # at most
+    late_ns: int = 0  # so much later than it asked for a thread is woken
     lanes: int = LANES
     now_ns: int = 0
     copies: dict[int, list[int]] = field(default_factory=dict)  # by chunk: when each was sent
@@ -60,9 +61,13 @@ class Sender:
             for lane, _ in self.recovery.due(self.now_ns):
                 self._leaves(lane)
             self._send_new()
-            self.now_ns = min(self._wakes_ns(), until_ns)
+            self.now_ns = min(self._wakes_ns() + self.late_ns, until_ns)
 
     def _send_new(self) -> None:
+        self._send_paced()
+        self.recovery.note_paced(self._has_new())
+
+    def _send_paced(self) -> None:
         while self._has_new():
             if self.could_send_ns is None:
                 self.could_send_ns = self.now_ns
@@ -154,3 +159,13 @@ def test_of_all_that_goes_at_most_one_and_a_half_times_the_pace_goes(
     sender.run(until_ns)
     sent = sum(len(copies) for copies in sender.copies.values())
     assert sent <= 1.5 * until_ns / gap_ns + 10
+
+
+@short
+@given(gap_ns=st.integers(min_value=MS // 50, max_value=5 * MS), late_ns=st.integers(0, 4 * MS))
+@example(gap_ns=MS // 40, late_ns=MS)
+def test_a_thread_that_is_woken_late_keeps_the_pace(gap_ns: int, late_ns: int) -> None:
+    """What it missed goes at once; a core that is late would else set the rate, for ever."""
+    sender = Sender(1024, gap_ns, MS // 10, late_ns=late_ns, lanes=1024)
+    sender.run(min(40 * (gap_ns + late_ns), 2_000 * gap_ns))
+    assert sender.next_chunk >= 0.95 * sender.now_ns / gap_ns - late_ns / gap_ns - 2

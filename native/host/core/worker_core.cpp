@@ -124,9 +124,10 @@ std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
         found = most > 0 ? recovery_.due(now_ns, again, most) : 0;
         for (std::size_t i = 0; i < found; ++i) batch[count++] = send_again(again[i]);
     } while (found == kResends);
-    while (count < capacity && !ready_.empty() &&
-           recovery_.has_room_for(lanes_[ready_.front()].order()) &&
-           recovery_.paced_ns() <= now_ns) {
+    const auto has_next = [&] {
+        return !ready_.empty() && recovery_.has_room_for(lanes_[ready_.front()].order());
+    };
+    while (count < capacity && has_next() && recovery_.paced_ns() <= now_ns) {
         const std::uint32_t index = ready_.front();
         ready_.pop_front();
         Lane &lane = lanes_[index];
@@ -136,6 +137,7 @@ std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
         recovery_.sent(index, lane.order(), lane.round(), !lane.has_values(), now_ns);
         batch[count++] = view_of(index);
     }
+    recovery_.note_paced(has_next());
     return count;
 }
 

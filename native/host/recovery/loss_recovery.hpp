@@ -78,6 +78,8 @@ class LossRecovery {
     bool claims(std::uint32_t lane) const { return window_->claims(lane); }
     // When the next one may go; in the past where nothing holds it up.
     std::int64_t paced_ns() const { return pacer_.first_copy_ns(); }
+    // Whether it is the pace alone that the next one waits for.
+    void note_paced(bool waits) { pacer_.holds_up(waits); }
     // From now on no more than so many are in flight, whatever the window says; those that are
     // stay.
     void set_most(std::uint32_t packets) { most_ = packets; }

@@ -22,9 +22,13 @@ class Pacer {
     std::size_t allowed(std::int64_t now_ns, const congestion::Pace &pace) const {
         if (pace.gap_ns <= 0) return SIZE_MAX;
         if (now_ns < next_ns_) return 0;
-        const std::int64_t saved = (now_ns - next_ns_) / pace.gap_ns;
-        return 1 + static_cast<std::size_t>(std::min<std::int64_t>(saved, pace.burst_packets - 1));
+        const std::int64_t saved_ns = std::min(now_ns - next_ns_, most_saved_ns(pace));
+        return 1 + static_cast<std::size_t>(saved_ns / pace.gap_ns);
     }
+    // Whether nothing but the pace holds up what goes next. Then what a thread that wakes late has
+    // missed of the pace is made up for: else a core that wakes it late each time would set the
+    // rate.
+    void holds_up(bool holds) { holds_up_ = holds; }
     // When the next one that was not sent before may go.
     std::int64_t first_copy_ns() const { return std::min(next_ns_, first_copy_ns_); }
     // A packet goes for the first time. share: of one with values, whose gap the pace tells.
@@ -38,20 +42,26 @@ class Pacer {
 
   private:
     static constexpr std::int64_t kMostTurns = 2;
+    static constexpr std::int64_t kMostLateNs = 4'000'000;  // a time slice of another's
+
+    // What was not used of the time counts as far as a burst goes, or a thread is late.
+    std::int64_t most_saved_ns(const congestion::Pace &pace) const {
+        const std::int64_t burst_ns = pace.gap_ns * (std::int64_t{pace.burst_packets} - 1);
+        return holds_up_ ? std::max(burst_ns, kMostLateNs) : burst_ns;
+    }
 
     void charge(std::int64_t now_ns, const congestion::Pace &pace, double share) {
         if (pace.gap_ns <= 0) {
             next_ns_ = 0;
             return;
         }
-        // What was not used of the time counts as far as a burst goes.
-        const std::int64_t saved_ns = pace.gap_ns * (std::int64_t{pace.burst_packets} - 1);
         const auto gap_ns = static_cast<std::int64_t>(static_cast<double>(pace.gap_ns) * share);
-        next_ns_ = std::max(next_ns_, now_ns - saved_ns) + gap_ns;
+        next_ns_ = std::max(next_ns_, now_ns - most_saved_ns(pace)) + gap_ns;
     }
 
     std::int64_t next_ns_ = 0;
     std::int64_t first_copy_ns_ = 0;  // at the latest
+    bool holds_up_ = false;
 };
 
 }  // namespace ina::host
