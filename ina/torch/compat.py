@@ -1,6 +1,7 @@
-"""What differs between releases of torch: 2.6 to 2.13 and, as far as their API goes on, later ones.
+"""What differs between releases of torch: 2.6 to 2.14 and, as far as their API goes on, later ones.
 
-Tested with torch 2.13.0. What is newer or older is asked for, never concluded from a version.
+Run with 2.11.0, 2.13.0 and 2.14.1. What is newer or older is asked for, never concluded from a
+version.
 """
 
 from __future__ import annotations

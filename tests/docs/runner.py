@@ -66,7 +66,7 @@ class PageRunner:
                 continue
             if need.startswith("pip ") and importlib.util.find_spec(need.removeprefix("pip ")):
                 continue
-            return f"needs {need}"
+            return f"needs {need.replace('pip ', 'pip install ')}"
         return None
 
     def run(self, block: Block) -> None:

@@ -71,21 +71,9 @@ def sums_on_a_gpu(rank: int, workers: int) -> tuple[list[str], Counter[str]]:
     return matrix.wrong, matrix.seen
 
 
-def collectives_on_a_gpu(rank: int, workers: int) -> tuple[list[str], Counter[str]]:
-    """Those of the second backend, against the same backend's answer for contiguous tensors."""
-    matrix = _Matrix(rank, "cuda:0", "cuda:0")
-    for form in FORMS:
-        for dtype in (torch.float32, torch.int64):
-            for layout in LAYOUTS:
-                if layout.takes(dtype):
-                    matrix.try_out(form, layout, dtype)
-    return matrix.wrong, matrix.seen
-
-
 class _Matrix:
-    def __init__(self, rank: int, device: str = "cpu", reference: str = "cpu") -> None:
-        """``reference``: where Gloo's tensors are."""
-        self._rank, self._device, self._reference = rank, device, reference
+    def __init__(self, rank: int, device: str = "cpu") -> None:
+        self._rank, self._device = rank, device
         self.gloo = dist.new_group(backend="gloo")
         self._way = count()
         self.wrong: list[str] = []
@@ -130,7 +118,7 @@ class _Matrix:
             call = replace(call, shape=(1,))  # without a dimension Gloo ends by a signal
         if 0 in call.shape and form.name == "recv from anyone":
             return [b""] if self._rank == 0 else []  # Gloo gives it to who receives next
-        plain = replace(call, group=self.gloo, way="sync", device=self._reference)
+        plain = replace(call, group=self.gloo, way="sync", device="cpu")
         return _answer(
             form, replace(plain, out=contiguous, into=lambda one: contiguous(call.into(one)))
         )
@@ -142,6 +130,8 @@ class _Matrix:
             wanted = wanted if isinstance(had, Exception) else mean
         if isinstance(wanted, Exception) and isinstance(had, Exception):
             self.seen["both refuse"] += 1
+        elif form.reads_only and isinstance(had, AssertionError) and "contiguous" in str(had):
+            self.seen["torch refuses"] += 1  # 2.11, before we are asked
         elif wanted == had:
             self.seen["equal"] += 1
         else:
@@ -151,7 +141,8 @@ class _Matrix:
         """Of the sum in a type that has no roundings."""
         wide = torch.complex128 if call.dtype.is_complex else torch.float64
         answer = self._gloo_answer(total, replace(call, dtype=wide, out=contiguous))
-        assert not isinstance(answer, Exception), answer
+        if isinstance(answer, Exception):
+            return answer
         sums = [torch.frombuffer(bytearray(one), dtype=wide) for one in answer if one]
         return [_bytes((one / 2).to(call.dtype)) for one in sums] or answer
 

@@ -34,16 +34,7 @@ def test_collectives_of_any_layout_with_a_dead_peer(tmp_path: Path) -> None:
 def test_sums_of_any_layout_on_a_gpu(tmp_path: Path) -> None:
     for wrong, seen in launch(layout_cases.sums_on_a_gpu, 2, tmp_path / "w", deadline_s=120):
         assert wrong == []
-        assert seen["equal"] == seen["network"] > 200
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_collectives_of_any_layout_on_a_gpu(tmp_path: Path) -> None:
-    backend = "cpu:ina,cuda:gloo"  # which takes several ranks on one GPU
-    case = layout_cases.collectives_on_a_gpu
-    for wrong, seen in launch(case, 2, tmp_path / "w", backend=backend, deadline_s=120):
-        assert wrong == []
-        assert seen["equal"] > 200
+        assert seen["network"] >= seen["equal"] > 200
 
 
 @pytest.mark.parametrize(
