@@ -38,6 +38,9 @@ Iteration = Callable[[int], Block]
 class Runs(Body):
     """Makes them."""
 
+    header = ""
+    """Whose validity a run asks and changes."""
+
     def unrolled(self, place: Place, subject: Ref | None = None) -> Block:
         """A run; ``subject``: what all iterations may look at, and one kind of them change."""
         arrays = [it for it in self.names if self.array(it)]
@@ -45,6 +48,7 @@ class Runs(Body):
         array = self.array(self.chance.choice(there)) if there else self.scratch()
         array = array if len(array) >= 8 else self.refs(META)[:1] * 8
         subject = subject or self.ref(replace(place, params=()))
+        self.header = self.chance.choice(self.members())
         parts = [self._part(place, array, subject) for _ in range(self.chance.choice([1, 1, 2, 3]))]
         if self.often(0.35):
             parts.insert(self.chance.randint(0, len(parts)), self._disturbing(place, subject))
@@ -97,7 +101,7 @@ class Runs(Body):
             value = self.constant(subject.width_bits, subject.signed)
             return Compare(self.chance.choice(["==", "!="]), subject, value)
         if kind < 0.6:
-            return IsValid(self.chance.choice(self.members()))
+            return IsValid(self.header)
         return self.truth(place) if kind < 0.8 else None
 
     def _disturbing(self, place: Place, subject: Ref) -> Iteration:
@@ -109,9 +113,9 @@ class Runs(Body):
             fixed = self.constant(subject.width_bits, subject.signed)
             made = Assign(subject, value if self.often(0.5) else fixed)
         elif kind < 0.6:
-            made = SetValid(self.chance.choice(self.members()), self.often(0.4))
+            made = SetValid(self.header, self.often(0.4))
         elif kind < 0.75:
-            header = self.chance.choice(self.members())
+            header = self.header
             same = [it for it in self.members() if self._type(it) == self._type(header)]
             made = Copy(header, self.chance.choice(same))
         elif kind < 0.85 and not subject.signed:
