@@ -32,7 +32,7 @@ BELOW = {
     "p4": {"errors", "files", "protocol"},
     "pcap": {"errors", "protocol"},
     "metrics": {"errors"},
-    "congestion": {"errors", "extension"},
+    "congestion": {"document", "errors", "extension"},
     "switch": {"errors", "extension", "protocol", "rpc", "p4", "metrics"},
     "host": {"congestion", "errors", "extension", "log", "protocol", "rpc", "p4", "metrics"},
     "controller": {

@@ -17,6 +17,7 @@ from typing import Any
 from ina.congestion.errors import CongestionError, WindowError
 from ina.congestion.own import Own, check_name, is_own
 from ina.congestion.window import Batch, Pace, Window
+from ina.document import did_you_mean
 from ina.extension import congestion as native
 
 __all__ = [
@@ -129,7 +130,15 @@ class Congestion:
         except WindowError:
             raise
         except ValueError as error:
-            raise CongestionError(str(error)) from None
+            raise CongestionError(f"{error}{self._meant()}") from None
+
+    def _meant(self) -> str:
+        """Which name was, where one is not known and another is close."""
+        if self.algorithm not in ALGORITHMS:
+            return did_you_mean(self.algorithm, ALGORITHMS)
+        known = [option.name for option in ALGORITHMS[self.algorithm].options]
+        unknown = [name for name in self.options if name not in known]
+        return f"; there are {', '.join(known)}{did_you_mean(unknown[0], known)}" if unknown else ""
 
     def __str__(self) -> str:
         given = ", ".join(f"{name} {value:g}" for name, value in self.options.items())

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from ina.congestion import Congestion, CongestionError
+from ina.controller.config.routing import placement_problems
 from ina.controller.config.windows import MAX_WEIGHT
 from ina.controller.faults import POINTS
 from ina.document import convert
@@ -81,6 +82,8 @@ def check(scenario: Scenario) -> None:
         most = names.JOBS_TOTAL - 1
         raise ScenarioError(f"controller.count = {scenario.controller.count}: want 1 to {most}")
     at_least("controller.slack", scenario.controller.slack, 1)
+    for key, problem in placement_problems(scenario.controller.placement, ()):
+        raise ScenarioError(f"controller.{key}: {problem}")
     scenario.switch.setup()
     check_sharing(scenario, topology)
     for key in ("packet_ns", "kibibyte_ns", "wake_us", "wake_jitter_us"):

@@ -68,6 +68,9 @@ def test_examples_are_scenarios(path: Path) -> None:
         ({"link": {"rate_gbit": 0}}, "rate_gbit = 0: it must be more than 0"),
         ({"link": {"marking": "blue"}}, "link.marking: 'blue' is none of none, step, red"),
         ({"congestion": {"algorithm": "x"}}, "congestion: no congestion algorithm is named 'x'"),
+        ({"congestion": {"algorithm": "swfit"}}, "; did you mean 'swift'?"),
+        ({"congestion": {"algorithm": "fixed", "packts": 5}}, "did you mean 'packets'?"),
+        ({"controller": {"placement": "nearst"}}, "controller.placement: no placement 'nearst'"),
         (
             {"congestion": {"algorithm": "no_such_module:W"}},
             "congestion: the window 'no_such_module:W': there is no module",

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from ina.controller.config.tofino import Problem
+from ina.document import did_you_mean
 
 FIRST = "first"
 """The placement that knows of no links."""
@@ -40,4 +41,4 @@ def placement_problems(placement: str, rules: tuple[Any, ...]) -> Iterator[Probl
 
 
 def _unknown(name: str, known: tuple[str, ...]) -> str:
-    return f"no placement {name!r}: have {', '.join(known)}"
+    return f"no placement {name!r}: have {', '.join(known)}{did_you_mean(name, known)}"
