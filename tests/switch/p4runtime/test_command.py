@@ -84,7 +84,7 @@ def taken() -> Iterator[int]:
         (["--port", "1=pcap:/nonexistent.pcap"], "/nonexistent.pcap: No such file"),
         (["--port", f"1=pcap:{PROGRAM}"], "features.json, byte 0: not a pcap file"),
         (["--loss-rate", "1.5"], "loss rate 1.5: not in 0..1"),
-        (["--device-id", "0"], "device id 0"),
+        (["--device-id=-1"], "--device-id"),
         (["--program", PROGRAM], "--p4info and --program go together"),
         (["--p4info", "/nonexistent", "--program", PROGRAM], "P4Info /nonexistent: No such file"),
         (["--p4info", PROGRAM, "--program", PROGRAM], "P4Info "),

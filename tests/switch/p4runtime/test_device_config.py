@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from finsy.proto import p4r, rpc_code
 
@@ -122,3 +124,11 @@ def test_what_controllers_of_the_tutorials_do(connect: Connect, switch: SoftSwit
     client.write("DELETE", table_entry=route)
     assert client.tables(table_id=route.table_id) == []
     assert client.nothing_more()  # no error came back for the packet
+
+
+def test_device_0(cache_dir: Path) -> None:
+    """The tutorials number their switches from 0."""
+    with SoftSwitch([], device_id=0, cache_dir=cache_dir) as switch, Client(switch.grpc_addr) as it:
+        it.arbitrate(1, device_id=0)
+        assert it.standing() == (rpc_code.OK, 1)
+        it.set_config(wrapped(), device_id=0)

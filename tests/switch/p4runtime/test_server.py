@@ -100,7 +100,8 @@ def _free_port() -> int:
         lambda: SoftSwitch([AfPacketPort(1, "a-name-of-16-byt")]),
         lambda: SoftSwitch([], loss_rate=-0.1),
         lambda: SoftSwitch([], loss_rate=float("nan")),
-        lambda: SoftSwitch([], device_id=0),
+        lambda: SoftSwitch([], device_id=-1),
+        lambda: SoftSwitch([], device_id=1 << 64),
     ],
 )
 def test_wrong_arguments(wrong: type[SoftSwitch]) -> None:
