@@ -28,6 +28,7 @@ from fuzz.programs.model import (
     Drop,
     Exit,
     Extract,
+    Field,
     Hash,
     If,
     Key,
@@ -66,6 +67,13 @@ TABLE_SIZE = 16
 _KINDS = ("exact", "lpm", "ternary", "range")
 
 
+def _argument(node: Json) -> Json:
+    """Of a primitive: BMv2 wants an expression to say so twice."""
+    if node["type"] == "local":
+        return {**node, "type": "runtime_data"}
+    return {"type": "expression", "value": node} if node["type"] == "expression" else node
+
+
 class _Lowering:
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -99,8 +107,8 @@ class _Lowering:
             if not isinstance(stmt, If):
                 ops.append(self.primitive(stmt))
                 continue
-            test = {"op": "_jump_if_zero", "parameters": [
-                expression("b2d", None, truth_json(stmt.condition)), hexstr(0)]}  # fmt: skip
+            zero = _argument(expression("b2d", None, truth_json(stmt.condition)))
+            test = {"op": "_jump_if_zero", "parameters": [zero, hexstr(0)]}
             ops.append(test)
             self._body(stmt.then, ops)
             jump = {"op": "_jump", "parameters": [hexstr(0)]}
@@ -113,7 +121,7 @@ class _Lowering:
     def primitive(self, stmt: Stmt) -> Json:
         """One statement of an action."""
         name, parameters = _PRIMITIVES[type(stmt)](self, stmt)
-        return {"op": name, "parameters": parameters}
+        return {"op": name, "parameters": [_argument(it) for it in parameters]}
 
     def _hash(self, stmt: Hash) -> tuple[str, list[Json]]:
         name = self.calculation(stmt.algorithm, stmt.inputs)
@@ -164,7 +172,7 @@ class _Lowering:
     def _conditional(self, stmt: If, after: str | None) -> str:
         name = f"node_{self._number()}"
         self.conditionals.append(
-            {"name": name, "id": len(self.conditionals), "expression": truth_json(stmt.condition),
+            {"name": name, "id": self._number(), "expression": truth_json(stmt.condition),
              "true_next": self.block(stmt.then, after),
              "false_next": self.block(stmt.otherwise, after)}
         )  # fmt: skip
@@ -333,15 +341,22 @@ def _operation(stmt: Stmt, stacks: set[str]) -> Json:
     if isinstance(stmt, Advance):
         return {"op": "advance", "parameters": [hexstr(8 * stmt.count_bytes, 32)]}
     assert isinstance(stmt, Assign)
-    return {"op": "set", "parameters": [field_json(stmt.target), value_json(stmt.value)]}
+    return {"op": "set", "parameters": [field_json(stmt.target), _argument(value_json(stmt.value))]}
 
 
 # -- all of it --
 
 
+def _padded(fields: tuple[Field, ...]) -> list[list[Any]]:
+    """To whole bytes, which BMv2 wants of metadata, too."""
+    found: list[list[Any]] = [[it.name, it.width_bits, it.signed] for it in fields]
+    spare = -sum(it.width_bits for it in fields) % 8
+    return [*found, ["_padding_0", spare, False]] if spare else found
+
+
 def _declarations(program: Program) -> Json:
     types: list[Json] = [
-        {"name": "meta_t", "fields": [[it.name, it.width_bits, it.signed] for it in program.meta]},
+        {"name": "meta_t", "fields": _padded(program.meta)},
         {"name": STANDARD, "fields": [[name, width, False] for name, width in STANDARD_FIELDS]},
     ]
     types += [

@@ -59,7 +59,7 @@ def value_json(value: Value) -> Json:
     if isinstance(value, Ahead):
         return {"type": "lookahead", "value": [0, width]}
     if isinstance(value, Arg):
-        return {"type": "runtime_data", "value": value.index}
+        return {"type": "local", "value": value.index}
     if isinstance(value, Choice):
         then, otherwise = value_json(value.then), value_json(value.otherwise)
         return expression("?", then, otherwise, cond=truth_json(value.condition))
