@@ -3,7 +3,7 @@
 Only ratios of one run: ina over Gloo, ina over its limit, conversions over memcpy, pipeline over
 NumPy. What is below the baseline by more than TOLERANCE is measured again, and must fail twice.
 Exit codes: 0 nothing regressed, 1 something did, 2 a benchmark failed. ``--update`` writes the
-baseline.
+baseline. What the default window must hold (default_window.py) is measured last.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import default_window
 from ina.bench.baseline import Change, compare_ratios
 from ina.bench.report import Ratio
 
@@ -36,7 +38,7 @@ class BenchFailedError(Exception):
     """A benchmark did not end well; the message is its last line."""
 
 
-def measure(bench: tuple[str, ...]) -> list[Ratio]:
+def measure(bench: Sequence[str]) -> list[Ratio]:
     """The ratios of one benchmark, with its name before each. Raises BenchFailedError."""
     command = [sys.executable, "-m", "ina", "bench", *bench, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
@@ -93,6 +95,8 @@ def main() -> int:
         for bench in BENCHES:
             print(f"ina bench {' '.join(bench)}", file=sys.stderr, flush=True)
             changes += check(bench, baseline)
+        print("the default window", file=sys.stderr, flush=True)
+        broken = list(default_window.broken(measure))
     except (BenchFailedError, subprocess.TimeoutExpired) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -104,7 +108,9 @@ def main() -> int:
     missing = {ratio.name for ratio in baseline} - {change.name for change in changes}
     for name in sorted(missing):
         print(f"not measured any more: {name} (run with --update)")
-    return 1 if regressed or missing else 0
+    for line in broken:
+        print(f"the default window: {line}")
+    return 1 if regressed or missing or broken else 0
 
 
 if __name__ == "__main__":

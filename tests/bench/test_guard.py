@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import guard
+from benchmarks import default_window, guard
 from ina.bench.report import Ratio
+
+
+@pytest.fixture(autouse=True)
+def _without_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(default_window, "broken", lambda measure: [])
 
 
 def test_the_committed_baseline_names_what_is_measured() -> None:
@@ -85,3 +91,29 @@ def test_a_benchmark_that_fails_is_an_error(
     monkeypatch.setattr("sys.argv", ["guard"])
     assert guard.main() == 2
     assert capsys.readouterr().err.splitlines()[-1] == "error: pipeline: error: no compiler"
+
+
+@pytest.mark.parametrize(("share", "held"), [(0.985, True), (0.9, False)])
+def test_one_run_below_the_floor_of_the_wire_fails(
+    share: float, held: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares = [0.99, 0.99, share, 0.99, 0.99]
+    monkeypatch.undo()
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(default_window, "SEEDS", ())
+
+    def measure(bench: Sequence[str]) -> list[Ratio]:
+        return [Ratio("n=8 64M ina/limit", shares.pop(0)), Ratio("n=8 64M ina/gloo", 0.5)]
+
+    lines = list(default_window.broken(measure))
+    assert lines == ([] if held else ["run 3: n=8 64M ina/limit 0.900, at least 0.98"])
+    assert shares == []
+
+
+def test_without_root_the_wire_counts_as_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr("os.geteuid", lambda: 1)
+    monkeypatch.setattr(default_window, "SEEDS", ())
+    assert list(default_window.broken(lambda bench: [])) == [
+        "the wire was not measured: shaped links need root"
+    ]

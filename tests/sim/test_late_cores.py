@@ -7,10 +7,9 @@ make a rate of that.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from benchmarks import default_window
 from ina.sim.reading import make
 from ina.sim.report import Report
 from ina.sim.run import Simulation
@@ -38,26 +37,10 @@ def test_late_cores_do_not_halve_what_a_paced_window_reaches() -> None:
     assert mean_s < 2 * least_s
 
 
-STARVE: dict[str, Any] = {
-    "limit_s": 4000,
-    "topology": {"kind": "racks", "racks": [3, 3]},
-    "link": {
-        **{"rate_gbit": 1, "delay_us": 20_000, "jitter_us": 400_000, "queue_kib": 512},
-        **{"loss": 0.05, "duplication": 0.1, "reordering": 0.2, "reordering_us": 1_000_000},
-    },
-    "job": [
-        {
-            **{"workers": 5, "steps": 12, "compute_ms": 1},
-            "tensors": [{"elems": 20_000}, {"elems": 700, "dtype": "int32"}, {"elems": 257}],
-        }
-    ],
-}
-
-
 @pytest.mark.parametrize("seed", range(1, 9) if LONG else [1])
 def test_no_live_job_ends_where_round_trips_are_longer_than_timeouts(seed: int) -> None:
     """New packets have half of a pace; without that, those sent again have all of it."""
-    document = make({**STARVE, "congestion": {"algorithm": "ina"}})
+    document = make({**default_window.FAR, "congestion": {"algorithm": "ina"}})
     report = Simulation(document, seed).run()
     assert report.violations == []
     assert report.ended_unasked == []
