@@ -56,7 +56,10 @@ def emit_turns(to: Code) -> str:
     """``process_one``; returns C for the most copies of one packet that there must be room for."""
     layout, out = to.layout, to.out
     _emit_queue(layout, out)
-    _emit_renew(layout, out)
+    if layout.program.turns.notes & {CLONE, RESUBMIT, RECIRCULATE}:
+        _emit_renew(layout, out)
+    if CLONE in layout.program.turns.notes:
+        _emit_parse_again(layout, out)
     _emit_ingress(layout, out)
     _emit_egress(layout, out)
     out_parameter = "ina_output *const out"
@@ -106,6 +109,10 @@ def _emit_renew(layout: Layout, out: Writer) -> None:
         set_standard(layout, out, "packet_length", "p->length")
         set_standard(layout, out, "instance_type", "instance")
     out.line()
+
+
+def _emit_parse_again(layout: Layout, out: Writer) -> None:
+    """``parse_again``: as the packet came, but for who asked for it."""
     with out.block("static void parse_again(packet *const p, const ina_packet_in *const in)"):
         out.line("(void)in;")
         set_standard(layout, out, "ingress_port", "in->port")
@@ -195,6 +202,7 @@ def _emit_egress(layout: Layout, out: Writer) -> None:
                 out.line("continue;")
 
     with out.block(f"static void egress_turn({_PARAMETERS}, {_TURN}, ina_output *const out)"):
+        out.line("(void)in;")
         out.line("packet *const p = &at->storage;")
         out.line("const ina_replica *const replicas = at->replicas;")
         out.line("const uint32_t copies = at->copies;")

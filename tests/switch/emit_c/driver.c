@@ -42,7 +42,7 @@ typedef struct {
 } side;
 
 static int open_side(const ina_pipeline *pipeline, side *side) {
-    const size_t arena_bytes = 1 << 20, capacity = 64;
+    const size_t arena_bytes = 4 << 20, capacity = 64; /* for the longest, of all turns */
     side->state = pipeline->create();
     if (!side->state) return 0;
     random_state = 88172645463325252u;
