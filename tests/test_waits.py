@@ -75,9 +75,7 @@ def hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pa
 def no_tls_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which would also ask a silent server, for longer (tests/rpc/test_tls_probe.py)."""
     for module in (
-        "ina.doctor.path",
-        "ina.cli.switch.probe",
-        "ina.cli.common.rpc_client",
+        "ina.rpc.absence",
         "ina.controller.switches.southbound.p4runtime",
     ):
         monkeypatch.setattr(f"{module}.tls_trouble", lambda *about: None)

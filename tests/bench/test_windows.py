@@ -202,8 +202,8 @@ def test_what_this_machine_lacks_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
         (("--workers", "1"), "error: --workers 1: want integers from 2 to 32"),
         (("--queue", "4K"), "error: --queue 4K: want one size, 80K or more"),
         (("--mark", "512K"), "error: --mark 512K: want less than --queue 256K"),
-        (("--warm-s", "-1"), "error: --warm-s -1: want more than 0"),
-        (("--round-s", "-1"), "error: --round-s -1: want more than 0"),
+        (("--warm-s", "-1"), "error: Invalid value for '--warm-s': -1.0 is not in the range"),
+        (("--round-s", "-1"), "error: Invalid value for '--round-s': -1.0 is not in the range"),
     ],
 )
 def test_wrong_input_is_one_line(

@@ -120,7 +120,7 @@ def test_fuzzing_says_what_it_did_and_finds_what_is_broken(
 ) -> None:
     state = tmp_path / "state.json"
     said = run("fuzz", "--seeds", "10", "--processes", "1", "--state", str(state))
-    assert said.startswith("10 seeds from 0 on: ")
+    assert "\n10 seeds from 0 on: " in f"\n{said}"  # a slow run says before how far it is
     assert "0 violations" in said
     found = json.loads(state.read_text())
     found["findings"] = [{"seed": 7, "kind": "no end", "what": "x", "scenario": {}}]
@@ -170,7 +170,8 @@ def test_a_job_that_ends_though_nothing_was_done_to_it_is_the_exit_code(tmp_path
     (line,) = [it for it in result.output.splitlines() if it.startswith("job greedy ended ")]
     assert " times, though no fault of the scenario was done to it: rank 0: " in line
     assert "60000 slots" in line
-    assert len([it for it in result.output.splitlines() if it.startswith("greedy (")]) == 1
+    rows = [it for it in result.output.splitlines() if it.startswith("greedy (")]
+    assert 1 <= len(rows) < 5  # one for each way in which it ended, of some sixty
 
 
 def test_a_job_that_a_scenario_kills_is_none(tmp_path: Path) -> None:

@@ -103,24 +103,24 @@ def test_no_c_compiler(tmp_path: Path, empty_cache: dict[str, str]) -> None:
 def test_unsupported_p4_construct(tmp_path: Path) -> None:
     document = json.loads(compiled(64).bmv2_json.read_text())
     action = document["actions"][0]
-    action["primitives"].append(resubmit())
-    path = tmp_path / "resubmit.json"
+    action["primitives"].append(metered())
+    path = tmp_path / "metered.json"
     path.write_text(json.dumps(document))
     outcome = ina(
         "switch", "--grpc-addr", "127.0.0.1:0", "--port", "1=udp:127.0.0.1:0",
         "--p4info", compiled(64).p4info, "--program", path,
     )  # fmt: skip
-    assert_refused(outcome, "resubmit", "router.p4", "41")
+    assert_refused(outcome, "execute_meter", "router.p4", "41")
 
 
-def resubmit() -> dict[str, Any]:
-    """What p4c writes for ``resubmit_preserving_field_list(0)`` on line 41."""
+def metered() -> dict[str, Any]:
+    """What p4c writes for ``m.execute_meter(...)`` on line 41."""
     return {
-        "op": "resubmit",
+        "op": "execute_meter",
         "parameters": [{"type": "hexstr", "value": "0x1"}],
         "source_info": {
             "filename": "router.p4", "line": 41, "column": 8,
-            "source_fragment": "resubmit_preserving_field_list(0)",
+            "source_fragment": "m.execute_meter(0, meta.color)",
         },
     }  # fmt: skip
 

@@ -21,8 +21,13 @@ PACKETS = 1000
 PORT = 4
 
 
+TURNS = {"clone", "digest", "resubmit"}
+"""Their sessions and lists are set in ways of their own (tests/switch/p4runtime/test_clones.py)."""
+
+
 def test_every_program_has_its_stress() -> None:
-    assert {path.stem for path in FOLDER.glob("*.p4")} == {stress.name for stress in STRESSES}
+    named = {stress.name for stress in STRESSES}
+    assert {path.stem for path in FOLDER.glob("*.p4")} - TURNS == named
 
 
 @pytest.mark.p4c

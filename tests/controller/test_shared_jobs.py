@@ -282,6 +282,7 @@ def test_where_none_is_configured_rank_0_runs_the_aggregator_until_all_have_left
                 *(embedded.controller_addr, "job0", rank, size),
                 transport="udp",
                 mode="shared",
+                verify="off",  # verified, what wraps takes more rounds
                 aggregator=own,
             ) as session:
                 for step in range(steps):

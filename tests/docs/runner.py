@@ -173,5 +173,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _lines(text: str) -> list[str]:
-    """Without the blanks at their ends, which no page keeps."""
-    return [line.rstrip() for line in text.rstrip().splitlines()]
+    """Without the blanks at their ends, which no page keeps, and with a terminal's rules."""
+    return [
+        re.sub("^-+$", lambda rule: "─" * len(rule[0]), line.rstrip())
+        for line in text.rstrip().splitlines()
+    ]

@@ -44,6 +44,7 @@ def test_what_a_packet_costs_it_bounds_what_goes_through() -> None:
 def test_each_packet_of_a_lone_lane_waits_for_its_thread_to_wake() -> None:
     """One packet at a time: each step waits for the switch to wake, and for the workers."""
     one = {"workers": 2, "steps": 50, "tensors": [{"elems": 64, "dtype": "int32"}]}
+    one["verify"] = "off"  # verified int32 that may wrap takes more rounds
     keys = {
         **{"job": [one], "topology": {"hosts": 2}, "limit_s": 30},
         "link": {"rate_gbit": 100, "delay_us": 5},

@@ -118,8 +118,8 @@ def test_an_unsupported_construct_is_named_with_its_line(client: Client) -> None
     bad = features_config()
     program = json.loads(bad.p4_device_config)
     action = next(a for a in program["actions"] if a["name"] == "FeaturesIngress.forward")
-    action["primitives"][0]["op"] = "clone_ingress_pkt_to_egress"
+    action["primitives"][0]["op"] = "execute_meter"
     line = action["primitives"][0]["source_info"]["line"]
     bad.p4_device_config = json.dumps(program).encode()
-    for text in ("clone", f"features.p4:{line}"):
+    for text in ("execute_meter", f"features.p4:{line}"):
         refused(lambda: client.set_config(bad), rpc_code.INVALID_ARGUMENT, text)
