@@ -19,6 +19,10 @@ LOOK_S = 0.25
 """How often to look."""
 _ENOUGH = 16
 """Results in a row that came to this worker alone; a few are losses repaired."""
+_LOOKS = 3
+"""Looks in a row that found such results and no other. Once a whole burst may be lost and repaired;
+and who gets results of its own by mistake halves its link's rate where the network floods groups:
+it bears both."""
 
 
 class SharedResults:
@@ -30,6 +34,8 @@ class SharedResults:
         self._transport = transport
         self._shared_packets = 0
         self._results = 0  # when a shared packet was seen last
+        self._seen = 0  # results, by the last look
+        self._alone = 0  # looks in a row
         self.missing = False
         """Nothing comes that way; the controller is to be told."""
 
@@ -44,9 +50,13 @@ class SharedResults:
             return False
         stats = self._transport.stats()
         results = stats.worker.chunks_done + stats.worker.exponent_rounds
+        came, self._seen = results > self._seen, results
         if stats.channel.shared_packets > self._shared_packets:
             self._shared_packets, self._results = stats.channel.shared_packets, results
-        if results - self._results < _ENOUGH:
+            self._alone = 0
+        elif came:
+            self._alone += 1
+        if results - self._results < _ENOUGH or self._alone < _LOOKS:
             return False
         with contextlib.suppress(OSError):  # no filter: what still comes is a copy, and no more
             self._transport.take_own_results()

@@ -115,6 +115,19 @@ void Transport::place(Mapping &mapping, const TensorRequest &request) {
     }
 }
 
+// After the shares' counters were read: of a result that counts there its packet counts here. Who
+// compares both takes it else for one that did not come this way (SharedResults in Python).
+void Transport::tell_channels(TransportStats *stats) const {
+    const std::lock_guard lock(mutex_);
+    stats->gso = stats->gro = true;
+    for (const auto &worker : workers_) {
+        add_counters(&stats->channel, worker->told.channel);
+        stats->gso = stats->gso && worker->told.gso;
+        stats->gro = stats->gro && worker->told.gro;
+        stats->passed_on += worker->told.passed_on;
+    }
+}
+
 TransportStats Transport::stats() const {
     TransportStats stats;
     Mappings mappings;
@@ -126,13 +139,6 @@ TransportStats Transport::stats() const {
         current = &this->current();
         stats.worker = retired_;
         stats.worker.tensors_submitted = submitted_;
-        stats.gso = stats.gro = true;
-        for (const auto &worker : workers_) {
-            add_counters(&stats.channel, worker->told.channel);
-            stats.gso = stats.gso && worker->told.gso;
-            stats.gro = stats.gro && worker->told.gro;
-            stats.passed_on += worker->told.passed_on;
-        }
     }
     std::int64_t last_result_ns = -1;
     for (const auto &mapping : mappings) {
@@ -159,6 +165,7 @@ TransportStats Transport::stats() const {
                                     : std::min(stats.shortest_ns, trips.shortest_ns);
         }
     }
+    tell_channels(&stats);
     stats.worker.tensors_done = operations_.done();
     stats.rhythm = operations_.rhythm();
     stats.window = current->window;

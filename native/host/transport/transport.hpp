@@ -245,6 +245,7 @@ class Transport {
     bool attend_share(Worker &worker, std::uint32_t index, std::int64_t received_ns);
     void accept(Worker &worker, std::size_t index, std::int64_t received_ns);
     bool tell(Worker &worker);
+    void tell_channels(TransportStats *stats) const;
     bool take_inbox(const Work &work, Worker *owner);
     void transmit(Worker &worker, const Work &work);
     void note_failure(const WorkerCore &core);

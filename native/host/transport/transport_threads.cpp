@@ -137,6 +137,7 @@ void Transport::sort_arrivals(Worker &worker) const {
 
 // Those shares whose lock is free first.
 void Transport::attend_others(Worker &worker, std::int64_t received_ns) {
+    tell(worker);  // that it ends attend_own() says, too
     for (const bool patient : {false, true}) {
         for (std::size_t i = 0; i < worker.work.size(); ++i) {
             const std::uint64_t bit = std::uint64_t{1} << i;
