@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
@@ -61,6 +62,25 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     cache = getattr(session.config, "cache", None)
     if cache is not None and not hasattr(session.config, "workerinput"):  # no worker of xdist
         cache.set("ina/exit_status", int(exitstatus))
+
+
+@pytest.fixture(autouse=True)
+def logging_is_left_as_it_was() -> Iterator[None]:
+    """Else a later test of this process reads an empty log, and nobody sees whose doing it is."""
+    yield
+    logger = logging.getLogger("ina")
+    left = (logger.propagate, logger.level, logging.root.manager.disable)
+    disabled = [
+        name
+        for name, it in logging.root.manager.loggerDict.items()
+        if name.split(".")[0] == "ina" and isinstance(it, logging.Logger) and it.disabled
+    ]
+    logger.propagate = True
+    logger.setLevel(logging.NOTSET)
+    logging.disable(logging.NOTSET)
+    for name in disabled:
+        logging.getLogger(name).disabled = False
+    assert (left, disabled) == ((True, logging.NOTSET, logging.NOTSET), [])
 
 
 @pytest.fixture(scope="session")

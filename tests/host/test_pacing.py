@@ -4,11 +4,17 @@ are read in groups, so that who waits is not woken for each packet."""
 from __future__ import annotations
 
 import socket
+from collections import deque
 
 import numpy as np
+import pytest
 
+from ina._native.host import WorkerCore
 from ina.congestion import Congestion
+from ina.protocol.codec import decode, encode
 from ina.protocol.spec import HEADER_BYTES
+from tests.host.cores import MS, worker_config
+from tests.host.test_results import result_of
 from tests.host.udp_model import UdpModel, closing
 
 UDP_GRO = 104  # linux/udp.h
@@ -68,7 +74,7 @@ def calls_for_two_sums() -> int:
     # A window that leaves at a pace sends, and so looks for results, packet by packet.
     unpaced = Congestion("adaptive")
     with (
-        UdpModel(spacing_s=0.0003) as switch,
+        UdpModel(spacing_s=0.0001) as switch,  # a fifth of the longest pause
         closing(switch.sessions(1, congestion=unpaced)) as (session,),
     ):
         (session.all_reduce(data), session.all_reduce(data))
@@ -78,6 +84,32 @@ def calls_for_two_sums() -> int:
 
 
 def test_on_a_slow_link_results_are_read_in_groups() -> None:
-    # Each alone, there would be two calls for most: one that brings it, one that finds nothing.
+    # Each alone, there would be twice as many: one call that brings it, one that finds nothing.
     # Of a few attempts the best: other processes break groups up, and never make any.
-    assert min(calls_for_two_sums() for _ in range(3)) < SLOW_CHUNKS
+    assert min(calls_for_two_sums() for _ in range(3)) < 3 * SLOW_CHUNKS / 2
+
+
+@pytest.mark.parametrize("base_ns", [MS, 5 * MS // 2, 10 * MS])
+def test_what_all_leave_unread_does_not_keep_itself_alive(base_ns: int) -> None:
+    """Once all have had long round trips, each holds up the sums of the others by its pauses: they
+    must not be as long as that for ever."""
+    lanes, longest_ns = 64, 30 * MS
+    data, out = np.zeros((2, 2_000 * lanes), np.int32)
+    fixed = Congestion("fixed").choice()
+    core = WorkerCore(worker_config(1, 2, 2 * lanes, 1), 0, fixed)
+    core.submit(1, data.ctypes.data, out.ctypes.data, len(data), 0, False, 0)
+    arriving = deque((MS, packet) for packet in core.poll_transmit(0, lanes))
+    now_ns, trips_ns = MS, []
+    while now_ns < 20 * longest_ns:
+        due_ns, packet = arriving.popleft()
+        now_ns = max(due_ns, now_ns)
+        core.on_result(encode(result_of(decode(packet)[0]), np.zeros(1, np.int32)), now_ns)
+        # A network that is idle, but at first: what this worker leaves unread, and others do.
+        trip_ns = longest_ns if now_ns < longest_ns else base_ns + 2 * core.moderation_ns
+        trips_ns.append(trip_ns)
+        step_ns = trip_ns // lanes  # results come all along
+        for packet in core.poll_transmit(now_ns, lanes):
+            last_ns = arriving[-1][0] if arriving else now_ns
+            arriving.append((max(now_ns + trip_ns, last_ns + step_ns), packet))
+    assert max(trips_ns) == longest_ns
+    assert max(trips_ns[-lanes:]) <= base_ns + MS

@@ -82,8 +82,8 @@ def test_a_worker_whose_packets_stand_in_queues_lets_results_gather() -> None:
     pauses = Pauses(train_star(2, ANY))
     window_ns = 256 * (360 * 4 + 94) * 8
     assert len(pauses.ns) > 100
-    # A third of what queues: less than the window's time on the wire.
-    assert min(pauses.ns) >= 2_000_000 // 3
+    # Of what queues a third at most: less than the window's time on the wire.
+    assert min(pauses.ns) == MS // 2
     assert max(pauses.ns) < window_ns / 2
     assert min(pauses.in_flight) >= 128  # at the end of the tensor it does not
 
