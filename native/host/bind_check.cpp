@@ -35,6 +35,10 @@ std::uint64_t weigh(const std::string &name, const nb::bytes &wire,
     return weigh_kernels_named(name).wide(bytes_of(wire), low.data(), high.data(), values);
 }
 
+std::uint32_t used_bits(const std::string &name, const nb::bytes &values) {
+    return weigh_kernels_named(name).used_bits(bytes_of(values), values.size() / wire::kValueBytes);
+}
+
 RoundTag tag(std::uint64_t number, std::uint64_t digest, int type, std::uint8_t exponent,
              std::size_t value_count) {
     return {number, digest, value_type_of(type), exponent, static_cast<std::uint16_t>(value_count)};
@@ -84,6 +88,7 @@ void bind_check(nb::module_ &m) {
         }
         return names;
     });
+    m.def("used_bits", &used_bits, nb::arg("kernels"), nb::arg("values"));
     m.def("weigh", &weigh, nb::arg("kernels"), nb::arg("wire"), nb::arg("low"), nb::arg("high"));
 
     nb::class_<SumCheck>(m, "SumCheck")

@@ -74,6 +74,18 @@ def test_every_instruction_set_weighs_alike(kernels: str) -> None:
         assert found == wide
 
 
+@pytest.mark.parametrize("kernels", native.weigh_kernel_names())
+def test_every_instruction_set_finds_the_bits_that_integers_use(kernels: str) -> None:
+    rng = np.random.default_rng(3)
+    for count in (0, 1, 7, 8, 17, 64, 255, 360):
+        values = rng.integers(-1000, 1000, count).astype(np.int32)
+        for place, large in ((0, 2**31 - 1), (count // 2, -(2**30)), (count - 1, -(2**31))):
+            values[place : place + 1] = large
+            used = int(np.bitwise_or.reduce(values ^ (values >> 31), initial=0))
+            assert native.used_bits(kernels, values.tobytes()) == used
+            values[place : place + 1] = 0
+
+
 @pytest.mark.parametrize("value_type", [0, 1], ids=["int32", "float32"])
 def test_checks_are_the_models(value_type: int) -> None:
     rng = random.Random(3)

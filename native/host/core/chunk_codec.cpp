@@ -46,8 +46,9 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
     header.digest = round_digest(tensor.digest, lane.seq);
     bool summed = true;
     if (lane.is_guess() && !is_float(type)) {
-        summed = never_wrap(tensor.chunk_in(lane.chunk), tensor.chunk_elems(lane.chunk),
-                            static_cast<std::uint32_t>(config_.summands));
+        summed = never_wrap(
+            check_.used_bits(tensor.chunk_in(lane.chunk), tensor.chunk_elems(lane.chunk)),
+            static_cast<std::uint32_t>(config_.summands));
     } else if (lane.is_guess()) {
         const BlockScan own = scan(tensor, lane.chunk);
         header.next_exponent = own.exponent;

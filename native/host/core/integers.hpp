@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "common/ina_wire.hpp"
 
@@ -20,18 +19,11 @@ enum class IntegerPart : std::uint8_t { kAll = 0, kLower = 1, kUpper = 2 };
 
 inline constexpr int kHalfBits = 16;
 
-// Whether a sum of so many values like these stays within int32. `values`: int32, of this host's
-// byte order.
-inline bool never_wrap(const std::uint8_t *values, std::size_t count, std::uint32_t summands) {
+// Whether a sum of so many values stays within int32. `used_bits`: besides signs, of all of them.
+inline bool never_wrap(std::uint32_t used_bits, std::uint32_t summands) {
     int spare_bits = 0;  // that the sum has more than a value
     while ((std::uint32_t{1} << spare_bits) < summands) ++spare_bits;
-    std::uint32_t used = 0;  // bits besides signs
-    for (std::size_t i = 0; i < count; ++i) {
-        std::int32_t value;
-        std::memcpy(&value, values + i * sizeof value, sizeof value);
-        used |= static_cast<std::uint32_t>(value ^ (value >> 31));
-    }
-    return used >> (31 - spare_bits) == 0;
+    return used_bits >> (31 - spare_bits) == 0;
 }
 
 // Leaves that half of each value; `wire`: as in a packet.

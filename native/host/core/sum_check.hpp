@@ -80,6 +80,11 @@ class SumCheck {
     bool verify(const RoundTag &tag, const ClaimBounds &claims, std::uint64_t expected,
                 const std::uint8_t *values, std::uint32_t check) const;
 
+    // Those that some of the values use besides signs: WeighKernels.
+    std::uint32_t used_bits(const std::uint8_t *values, std::size_t count) const {
+        return kernels_.used_bits(values, count);
+    }
+
   private:
     std::uint64_t weighed(const RoundTag &tag, const std::uint8_t *values) const;
     std::uint64_t worth(Claim claim) const { return worth_[static_cast<std::size_t>(claim)]; }

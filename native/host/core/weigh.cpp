@@ -33,6 +33,16 @@ INA_ALWAYS_INLINE std::uint64_t wide_body(const std::uint8_t *wire, const std::u
     return low_sum + (std::uint64_t{high_sum} << 32);
 }
 
+INA_ALWAYS_INLINE std::uint32_t used_bits_body(const std::uint8_t *values, std::size_t count) {
+    std::uint32_t used = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        std::int32_t value;
+        std::memcpy(&value, values + i * sizeof value, sizeof value);
+        used |= static_cast<std::uint32_t>(value ^ (value >> 31));
+    }
+    return used;
+}
+
 #if defined(INA_X86_KERNELS)
 
 // Compilers widen each value to 64 bits before they multiply, which takes half as long again as
@@ -102,7 +112,10 @@ INA_AVX512 inline std::uint64_t wide_avx512(const std::uint8_t *wire, const std:
                                      const std::uint32_t *high, std::size_t values) {              \
             return WIDE(wire, low, high, values);                                                  \
         }                                                                                          \
-        constexpr WeighKernels kKernels{LABEL, wide};                                              \
+        ATTRIBUTE std::uint32_t used_bits(const std::uint8_t *values, std::size_t count) {         \
+            return used_bits_body(values, count);                                                  \
+        }                                                                                          \
+        constexpr WeighKernels kKernels{LABEL, wide, used_bits};                                   \
     }
 
 INA_WEIGH_KERNELS(generic, "generic", , wide_body)

@@ -1,4 +1,4 @@
-// Weighted sums of a packet's values, for their check (sum_check.hpp).
+// Weighted sums of a packet's values, for their check (sum_check.hpp), and how large integers are.
 //
 // In integers that wrap around, so every instruction set gives the same bits, in any order of the
 // additions. Where not said otherwise the bodies are plain loops that the compiler vectorises for
@@ -17,6 +17,9 @@ struct WeighKernels {
     // values v_i, big endian.
     std::uint64_t (*wide)(const std::uint8_t *wire, const std::uint32_t *low,
                           const std::uint32_t *high, std::size_t values);
+    // The bits besides signs that some of the values use; `values`: int32 of this host's byte
+    // order, at any address.
+    std::uint32_t (*used_bits)(const std::uint8_t *values, std::size_t count);
 };
 
 // The fastest set that this processor runs; chosen once.
