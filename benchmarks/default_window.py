@@ -34,15 +34,27 @@ FAR = {
 """Up to 2 s a round trip and more; no packet is waited for longer than 0.2 s."""
 
 
-def broken(measure: Callable[[Sequence[str]], list[Ratio]]) -> Iterator[str]:
+Measure = Callable[[Sequence[str]], list[Ratio]]
+
+
+def shares(measure: Measure, options: Sequence[str]) -> list[tuple[str, float]]:
+    """Of the wire, by name: what a window holds."""
+    ratios = measure((*SHAPED, *options))
+    return [(it.name, it.value) for it in ratios if it.name.endswith("ina/limit")]
+
+
+def broken(measure: Measure) -> Iterator[str]:
     """What does not hold, a line each. ``measure``: the ratios of one ``ina bench``."""
     if os.geteuid() != 0:
         yield "the wire was not measured: shaped links need root"
     else:
         for run in range(1, RUNS + 1):
-            for ratio in measure(SHAPED):
-                if ratio.name.endswith("ina/limit") and ratio.value < FLOOR:
-                    yield f"run {run}: {ratio.name} {ratio.value:.3f}, at least {FLOOR}"
+            below = {name: value for name, value in shares(measure, ()) if value < FLOOR}
+            # What no window gets is not for want of one: cores, or the machine's other tenants.
+            peer = dict(shares(measure, ("--window=adaptive",)) if below else ())
+            for name, value in below.items():
+                other = f"`adaptive` had {peer[name]:.3f} just after"
+                yield f"run {run}: {name} {value:.3f}, at least {FLOOR}; {other}"
     for seed in SEEDS:
         report = Simulation(make(FAR), seed).run()
         for job in report.ended_unasked:

@@ -1,5 +1,5 @@
 """Processes of a training over racks are killed or stopped, in both modes: each rank ends with an
-error that names what was, or does not notice. Sums are checked all the time.
+error that names what was, or does not notice.
 
 ``INA_LONG_TESTS=1 python -m pytest -s tests/episodes`` runs a hundred, and prints a table.
 """
