@@ -169,7 +169,8 @@ def test_a_simulated_job_that_is_alone_fills_the_link() -> None:
     found = windows_sim.run(plan, Case(1), Costs(700, 700, 30, 20), 0.2, 0.2)
     (mbit_s,) = found.jobs_mbit_s
     assert mbit_s == pytest.approx(100 * limits.ina_payload_share(360), rel=0.02)
-    beside = windows_sim.run(plan, Case(2, "cubic"), Costs(700, 700, 30, 20), 0.2, 0.2)
+    gives_way = Plan(2, 1, "100mbit", 1e8, 256 << 10, 64 << 10, 360, {"algorithm": "ina"})
+    beside = windows_sim.run(gives_way, Case(2, "cubic"), Costs(700, 700, 30, 20), 0.2, 0.2)
     assert beside.tcp_mbit_s is not None
     assert beside.tcp_mbit_s > 0
 

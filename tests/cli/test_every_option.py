@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ina import log
 from ina.cli import main
 from ina.cli.common.bounds import MAX_SECONDS
 from ina.cli.common.output import error_line
@@ -127,6 +128,8 @@ def refused(words: str, given: list[str]) -> str:
         if error.filename is None:
             raise
         return error_line(f"{error.filename}: {error.strerror}")
+    finally:
+        log.remove()
     raise AssertionError(f"{words} {given} was taken")
 
 
