@@ -20,10 +20,15 @@ def routed(rng: random.Random, scenario: Scenario, end_ms: float) -> Scenario:
     fabric = joined(scenario.build_topology())
     if not fabric.links:
         return scenario
+    placement = rng.choice(PLACEMENTS)
+    # Where switches make results themselves, jobs of mode shared have their roots there alone, and
+    # that was drawn for the nearest.
+    if scenario.switch.aggregators:
+        placement = "nearest"
     links = ["-".join(link.switches) for link in fabric.links]
     controller = replace(
         scenario.controller,
-        placement=rng.choice(PLACEMENTS),
+        placement=placement,
         stripes=rng.choice((1, 2, 4, 8, 8, 16)),
     )
     repairs = [

@@ -335,3 +335,11 @@ def test_the_fuzzer_draws_all_of_it() -> None:
         ),
     }
     assert [what for what, is_there in drawn.items() if not is_there] == []
+
+
+def test_where_switches_make_results_no_placement_moves_the_roots_that_were_drawn() -> None:
+    """The controller would refuse such jobs for ever."""
+    scenarios = [draw(seed) for seed in (*range(100), 40005)]
+    found = [it for it in scenarios if it.switch.aggregators]
+    assert len(found) > 2
+    assert {it.controller.placement for it in found} == {"nearest"}
