@@ -82,7 +82,7 @@ def test_a_worker_whose_packets_stand_in_queues_lets_results_gather() -> None:
     pauses = Pauses(train_star(2, ANY))
     window_ns = 256 * (360 * 4 + 94) * 8
     assert len(pauses.ns) > 100
-    # Of what queues a third at most: less than the window's time on the wire.
+    # Less than the window's time on the wire.
     assert min(pauses.ns) == MS // 2
     assert max(pauses.ns) < window_ns / 2
     assert min(pauses.in_flight) >= 128  # at the end of the tensor it does not

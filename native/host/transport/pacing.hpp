@@ -2,7 +2,6 @@
 // and with results read in groups where the network has enough to do meanwhile.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "host/core/worker_core.hpp"
@@ -24,25 +23,23 @@ class Pacing {
 
     // How long to let results gather before they are read, once those that are here have been. 0:
     // read each as it comes. Interrupt moderation: on a slow link every train of packets would wake
-    // the thread for itself; while packets stand in queues for two milliseconds or more, a third of
-    // that may pass unused. But what this worker and the last of the others leave unread counts as
-    // queueing for both. A share alone, two thirds together, would keep itself alive: round trips
-    // of three times what they are, with links idle for half of them. So it has a limit, which is
-    // as long as a train takes at 1 Gbit/s: more spares no wake-up where links are slower.
+    // the thread for itself; while packets stand in queues for two milliseconds or more, a part of
+    // that may pass unused. What this worker and the last of the others leave unread counts as
+    // queueing for both, so a share of it would keep itself alive: of a third, round trips of three
+    // times what they are, with links idle for half of them. As long as a train takes at 1 Gbit/s:
+    // more spares no wake-up where links are slower.
     std::int64_t moderation_ns(const WorkerCore &core) const {
         // The last packets of a tensor would only come later.
         if (2 * core.in_flight() < core.in_flight_limit()) return 0;
         const RttEstimator &rtt = core.recovery().rtt();
         const std::int64_t queued_ns = rtt.flowing_ns() - rtt.shortest_ns();
-        if (queued_ns < kLeastQueuedNs) return 0;
-        return std::min(queued_ns / kModeratedShare, kMostPauseNs);
+        return queued_ns < kLeastQueuedNs ? 0 : kPauseNs;
     }
 
   private:
     static constexpr std::uint32_t kTrainsInWindow = 2;
     static constexpr std::int64_t kLeastQueuedNs = 2'000'000;
-    static constexpr std::int64_t kModeratedShare = 3;
-    static constexpr std::int64_t kMostPauseNs = 500'000;
+    static constexpr std::int64_t kPauseNs = 500'000;
     std::uint32_t most_;
 };
 
