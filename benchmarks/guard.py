@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import default_window
-from ina.bench.baseline import Change, compare_ratios
+from ina.bench.baseline import RatioChange, compare_ratios
 from ina.bench.report import Ratio
 
 BASELINE = Path(__file__).parent / "baseline.json"
@@ -69,7 +69,7 @@ def write_baseline(path: Path, found: list[Ratio]) -> None:
     path.write_text(json.dumps({"tolerance": TOLERANCE, "ratios": ratios}, indent=2) + "\n")
 
 
-def check(bench: tuple[str, ...], baseline: list[Ratio]) -> list[Change]:
+def check(bench: tuple[str, ...], baseline: list[Ratio]) -> list[RatioChange]:
     """One benchmark against the baseline; what regressed is measured a second time."""
     first = compare_ratios(baseline, measure(bench), TOLERANCE)
     if not any(change.regressed for change in first):

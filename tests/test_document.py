@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ina.cli.job.plan_file import Plan, plan_request
+from ina.cli.job.plan_file import PlanFile, plan_request
 from ina.controller.config import Config
 from ina.document import DocumentError, convert, did_you_mean
 from ina.emulate import toml_file
 from ina.sim.scenario import Scenario
 
-FORMS = (Config, Scenario, Plan, *(vars(toml_file)[n] for n in ("_File", "_Host", "_Switch")))
+FORMS = (Config, Scenario, PlanFile, *(vars(toml_file)[n] for n in ("_File", "_Host", "_Switch")))
 
 
 class Colour(enum.Enum):

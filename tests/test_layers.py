@@ -184,7 +184,7 @@ NATIVE_OWNERS = {
     "testing": {"testing"},
 }
 
-MAX_LINES = 500
+MAX_LINES = 700
 MAX_MEDIAN_LINES = 200
 
 
@@ -377,7 +377,8 @@ def test_a_forbidden_import_is_found(
     assert len(offences(path)) == 1
 
 
-def test_no_file_is_longer_than_500_lines_and_the_median_is_at_most_200() -> None:
+def test_no_file_is_very_long_and_the_median_is_at_most_200() -> None:
+    """What is too large within a file, tests/test_sizes.py says."""
     lines = counts()
     assert {name: count for name, count in lines.items() if count > MAX_LINES} == {}
     assert statistics.median(lines.values()) <= MAX_MEDIAN_LINES

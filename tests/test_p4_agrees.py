@@ -21,7 +21,7 @@ from ina.p4 import names
 from ina.protocol import serial
 from ina.protocol.codec import Header, encode
 from ina.protocol.spec import DropReason, Flag, ValueType
-from ina.protocol.switch_model import EPOCH_BITS, Attachment, Job, Sharing
+from ina.protocol.switch_model import EPOCH_BITS, Attachment, ModelJob, Sharing
 from ina.testing.frames import PAYLOAD_OFFSET, Frame, PortFrame
 from ina.testing.mutations import MUTATIONS
 from ina.testing.soft_device import SoftDevice
@@ -42,7 +42,7 @@ class Agreement(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.pair = Pair(self.VALUES, self.soft)
-        self.jobs: dict[int, Job] = {}
+        self.jobs: dict[int, ModelJob] = {}
         self.epoch = 0
         self.seq = 0
         self.history: list[PortFrame] = []
@@ -69,7 +69,7 @@ class Agreement(RuleBasedStateMachine):
         workers = tuple(Attachment(1 + w % 2, 0x0A000001 + number, 3000 + w) for w in range(size))
         listeners = frozenset(w for w in range(size) if listening >> w & 1)
         sharing = Sharing(listeners, 0xEF000001 + number) if listeners else None
-        self.jobs[number] = Job(number, self.epoch, 2 * number, 4, workers, sharing)
+        self.jobs[number] = ModelJob(number, self.epoch, 2 * number, 4, workers, sharing)
         self.pair.install(self.jobs[number])
 
     @precondition(lambda self: self.jobs)
@@ -184,7 +184,7 @@ def test_no_datagram_of_a_stranger_changes_a_sum() -> None:
     values, workers, per_packet, rounds = 64, 4, 50, 500 if LONG else 100
     rng = random.Random(3)
     at = tuple(Attachment(port + 1, 0x0A000001 + port, 4000) for port in range(workers))
-    job = Job(0, epoch=9, first_slot=0, slots=4, workers=at)
+    job = ModelJob(0, epoch=9, first_slot=0, slots=4, workers=at)
     with SoftDevice() as switch:
         switch.reset(values)
         switch.insert((own_address(), *job_state(job)))

@@ -29,7 +29,7 @@ NEGLIGIBLE = 0.05
 
 
 @dataclass(frozen=True)
-class Job:
+class KnownJob:
     """What was measured of a job, or is known of it."""
 
     workers: int
@@ -128,7 +128,7 @@ def loopback_bit_s(report: Report, workers: int) -> float:
     raise InvalidInputError("the report has no limit of loopback: give --link a rate")
 
 
-def advise(job: Job, costs: Costs) -> Advice:
+def advise(job: KnownJob, costs: Costs) -> Advice:
     """Raises :class:`InvalidInputError`: no job is like this, or no build fits the MTU."""
     if job.workers < 2 or job.buckets < 1 or job.gradient_bytes < 4 or job.compute_s < 0:
         raise InvalidInputError(f"no job has {job}")
@@ -161,7 +161,7 @@ def advise(job: Job, costs: Costs) -> Advice:
     )
 
 
-def _exposed_s(job: Job, reduce_s: float) -> float:
+def _exposed_s(job: KnownJob, reduce_s: float) -> float:
     """What of a reduction backward does not hide."""
     last_s = reduce_s / job.buckets
     hidden_s = job.compute_s * BACKWARD_FRACTION * (1 - 1 / job.buckets)
@@ -176,7 +176,7 @@ def _bound(exposed_share: float, wire_s: float, cpu_s: float, latency_s: float) 
     return "cpu" if cpu_s > wire_s else "network"
 
 
-def _text(bound: Bound, job: Job, gain: float, exposed_share: float) -> str:
+def _text(bound: Bound, job: KnownJob, gain: float, exposed_share: float) -> str:
     most = 2 * (job.workers - 1) / job.workers
     match bound:
         case "compute":

@@ -20,7 +20,7 @@ Verdict = Literal["yes", "no", "too few"]
 
 
 @dataclass(frozen=True)
-class Case:
+class AgreementCase:
     """What is the same on both sides."""
 
     link: str
@@ -63,7 +63,7 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Round:
+class SideRun:
     """Of one side."""
 
     seconds: float
@@ -122,7 +122,7 @@ class Agreement:
     """Of the machine in the last minute, when the real side was done."""
 
 
-def side(rounds: Sequence[Round], case: Case, wrong: int, in_flight_limit: int) -> Side:
+def side(rounds: Sequence[SideRun], case: AgreementCase, wrong: int, in_flight_limit: int) -> Side:
     """What rounds come to; one or more."""
     bits = 8 * case.tensor_bytes * case.steps
     found = spread([bits / one.seconds / 1e6 for one in rounds])

@@ -23,7 +23,7 @@ _WORKER = "ina.bench.torch.allreduce"
 
 
 @dataclass(frozen=True)
-class Case:
+class AllReduceCase:
     """What is the same in every row."""
 
     dtype: str
@@ -46,7 +46,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class AllReduceRow:
     """One backend, size and number of workers. nccl-tests' columns in seconds, bytes and GB/s."""
 
     workers: int
@@ -107,7 +107,10 @@ class MemoryMeasurement:
 
 
 def measure(
-    testbed: Testbed, sizes: Sequence[int], case: Case, on_rows: Callable[[list[Measurement]], None]
+    testbed: Testbed,
+    sizes: Sequence[int],
+    case: AllReduceCase,
+    on_rows: Callable[[list[AllReduceRow]], None],
 ) -> None:
     """All sizes at one testbed, in one run of the workers; ``on_rows`` gets each size's."""
     loopback = testbed.rate_bit_s is None
@@ -130,7 +133,7 @@ def measure(
 def measure_memory(
     testbed: Testbed,
     sizes: Sequence[int],
-    case: Case,
+    case: AllReduceCase,
     on_rows: Callable[[list[MemoryMeasurement]], None],
 ) -> None:
     """Peak memory of one operation of each size, with both backends."""
@@ -157,7 +160,7 @@ def measure_memory(
 def _run(
     testbed: Testbed,
     sizes: Sequence[int],
-    case: Case,
+    case: AllReduceCase,
     arguments: list[str],
     budget_s: float,
     on_record: Callable[[dict[str, Any]], None],
@@ -183,7 +186,9 @@ def _run(
     )
 
 
-def _measurements(testbed: Testbed, record: dict[str, Any], case: Case) -> list[Measurement]:
+def _measurements(
+    testbed: Testbed, record: dict[str, Any], case: AllReduceCase
+) -> list[AllReduceRow]:
     times = {
         (item["name"], item["verify"], item["host_node"]): spread(item["times_s"]).median
         for item in record["backends"]
@@ -196,8 +201,8 @@ def _measurement(
     record: dict[str, Any],
     item: dict[str, Any],
     times_s: dict[tuple[str, str, bool | None], float],
-    case: Case,
-) -> Measurement:
+    case: AllReduceCase,
+) -> AllReduceRow:
     elems = record["elems"]
     is_ina = item["name"] == "ina"
     has_node = item["host_node"] is True
@@ -235,18 +240,18 @@ def make_measurement(
     gloo_s: float | None,
     cpu_s: float | None,
     transport: str,
-    case: Case,
+    case: AllReduceCase,
     resends: Mapping[str, int] = MappingProxyType({}),
     multicast: bool = False,
     verify: str = "",
     unverified_s: float | None = None,
     host_node: bool | None = None,
     nodeless_s: float | None = None,
-) -> Measurement:
+) -> AllReduceRow:
     """What follows from the measured numbers. ``resends``: by their fields; empty: not counted."""
     size = count * case.dtype_bytes
     algbw = size / times.median / 1e9
-    return Measurement(
+    return AllReduceRow(
         workers=workers,
         backend=backend,
         size_bytes=size,
@@ -283,7 +288,7 @@ def _limit_s(
     elems: int,
     udp_bytes_per_s: float,
     multicast: bool,
-    case: Case,
+    case: AllReduceCase,
 ) -> float | None:
     is_ina, has_node = item["name"] == "ina", item["host_node"] is True
     if testbed.rate_bit_s is None:
@@ -302,7 +307,7 @@ def _limit_s(
     return limits.link_s(ring, testbed.rate_bit_s)
 
 
-def ratios(rows: Sequence[Measurement], link: str) -> list[Ratio]:
+def ratios(rows: Sequence[AllReduceRow], link: str) -> list[Ratio]:
     """Gloo's time over ina's, the limit's over ina's, Gloo's CPU time over ina's.
 
     Where sums are verified, the time without that over ina's, too.

@@ -10,7 +10,7 @@ from ina.errors import InvalidInputError
 
 
 @dataclass(frozen=True)
-class Change:
+class RatioChange:
     """One ratio, then and now. More is better."""
 
     name: str
@@ -33,7 +33,7 @@ def check_tolerance(tolerance: float) -> None:
         raise InvalidInputError(f"tolerance {tolerance:g}: want 0 or more and below 1")
 
 
-def compare(before: Report, now: Report, tolerance: float) -> list[Change]:
+def compare(before: Report, now: Report, tolerance: float) -> list[RatioChange]:
     """Ratios that both have; ``regressed``: below the earlier one by more than ``tolerance``.
 
     ``tolerance``: a share, 0.2 for 20 %. Raises :class:`InvalidInputError` where nothing can be
@@ -49,12 +49,14 @@ def compare(before: Report, now: Report, tolerance: float) -> list[Change]:
     return changes
 
 
-def compare_ratios(before: Sequence[Ratio], now: Sequence[Ratio], tolerance: float) -> list[Change]:
+def compare_ratios(
+    before: Sequence[Ratio], now: Sequence[Ratio], tolerance: float
+) -> list[RatioChange]:
     """Those of the same name, in this run's order."""
     check_tolerance(tolerance)
     old = {ratio.name: ratio.value for ratio in before}
     return [
-        Change(
+        RatioChange(
             ratio.name,
             old[ratio.name],
             ratio.value,

@@ -41,7 +41,7 @@ _HOST, _FIRST_UDP_PORT = "127.0.0.1", 20_000
 
 
 @dataclass(frozen=True)
-class Measurement:
+class AdmissionRow:
     """With so many other jobs on the switch. Times in seconds."""
 
     jobs: int
@@ -106,7 +106,7 @@ def measure(
     admissions: int,
     *,
     store: bool,
-    on_row: Callable[[Measurement], None],
+    on_row: Callable[[AdmissionRow], None],
 ) -> None:
     """One controller, ``jobs`` (ascending) other jobs on its switch at a time.
 
@@ -123,7 +123,7 @@ def measure(
             on_row(_measurement(address, client, resident, admissions))
 
 
-def _measurement(address: str, client: Client, resident: set[int], admissions: int) -> Measurement:
+def _measurement(address: str, client: Client, resident: set[int], admissions: int) -> AdmissionRow:
     times, leaves, wrong = [], [], 0
     for number in range(admissions + 1):
         started = time.perf_counter()
@@ -134,7 +134,7 @@ def _measurement(address: str, client: Client, resident: set[int], admissions: i
         if number:  # the first one warms up
             times.append(passed)
             leaves += left
-    return Measurement(
+    return AdmissionRow(
         jobs=len(resident),
         workers=client.workers,
         admissions=admissions,

@@ -23,7 +23,7 @@ _VALUE_BYTES = 4  # float32 gradients
 
 
 @dataclass(frozen=True)
-class Measurement:
+class StepRow:
     """One backend, model and number of workers."""
 
     model: str
@@ -59,7 +59,7 @@ class Measurement:
 
 def measure(
     testbed: Testbed, model: str, *, values: int, repeats: int, seconds: float, compute_ms: float
-) -> list[Measurement]:
+) -> list[StepRow]:
     """One model at one testbed: a row of ina, a row of Gloo. Raises InaError."""
     records: list[dict[str, Any]] = []
 
@@ -86,7 +86,7 @@ def measure(
 
 def _measurement(
     testbed: Testbed, model: str, values: int, record: dict[str, Any], backend: str
-) -> Measurement:
+) -> StepRow:
     times = spread(record["times_s"][backend])
     gloo_s = spread(record["times_s"]["gloo"]).median
     nbytes = record["elems"] * _VALUE_BYTES
@@ -98,7 +98,7 @@ def _measurement(
             else limits.ring_wire_bytes(nbytes, testbed.workers)
         )
         limit_s = limits.link_s(wire, testbed.rate_bit_s)
-    return Measurement(
+    return StepRow(
         model=model,
         workers=testbed.workers,
         backend=backend,
@@ -120,7 +120,7 @@ def _measurement(
     )
 
 
-def ratios(rows: Sequence[Measurement], link: str) -> list[Ratio]:
+def ratios(rows: Sequence[StepRow], link: str) -> list[Ratio]:
     """Gloo's step over ina's."""
     return [
         Ratio(f"{link} {row.model} n={row.workers} ina/gloo", row.gain)

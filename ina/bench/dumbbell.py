@@ -24,7 +24,7 @@ from ina.bench.star import (
     BRIDGE,
     CONTROLLER,
     NET,
-    Network,
+    StarNetwork,
     add_bridge,
     build,
     burst_bytes,
@@ -48,7 +48,7 @@ _SPARE = 4
 
 
 @dataclass(frozen=True)
-class Plan:
+class DumbbellShape:
     """What the dumbbell is like."""
 
     jobs: int
@@ -77,8 +77,8 @@ class Plan:
 class Dumbbell:
     """One that stands."""
 
-    plan: Plan
-    network: Network
+    plan: DumbbellShape
+    network: StarNetwork
     """Its hosts are the workers': of the first job the left one and the right one, and so on."""
     flows: tuple[tuple[HostState, HostState], ...]
     """From whom, on the right, to whom, on the left, TCP may flow."""
@@ -89,7 +89,9 @@ class Dumbbell:
 
 
 @contextlib.contextmanager
-def dumbbell(plan: Plan, progress: Callable[[str], None] = lambda step: None) -> Iterator[Dumbbell]:
+def dumbbell(
+    plan: DumbbellShape, progress: Callable[[str], None] = lambda step: None
+) -> Iterator[Dumbbell]:
     """Such a network, until the block ends; then nothing is left.
 
     Raises MissingToolError (needs root, ip and tc), BpfError (Linux before 6.6, or without BPF),
@@ -110,14 +112,16 @@ def dumbbell(plan: Plan, progress: Callable[[str], None] = lambda step: None) ->
             start_centre(made, switch_config(plan.values, congestion=plan.congestion))
             net = namespace(made.name, NET)
             state = made.state(workers, ["s1"], CONTROLLER, net)
-            network = Network(
+            network = StarNetwork(
                 len(workers), plan.link, plan.rate_bit_s, state, tuple(made.processes)
             )
             pairs = tuple(zip(tcp[1::2], tcp[::2], strict=True))
             yield Dumbbell(plan, network, pairs, left, right)
 
 
-def _build(made: Standing, hosts: list[HostState], plan: Plan) -> tuple[MarkingQueue, MarkingQueue]:
+def _build(
+    made: Standing, hosts: list[HostState], plan: DumbbellShape
+) -> tuple[MarkingQueue, MarkingQueue]:
     """Hosts in turns on the left and on the right; the queues to the left and to the right."""
     net, left = namespace(made.name, NET), namespace(made.name, _LEFT)
     build(net, hosts[1::2], None, 0)

@@ -18,12 +18,12 @@ import msgspec
 from ina.bench.shared_star import (
     AGGREGATOR_NAME,
     P4RUNTIME_PORT,
-    Plan,
+    StarShape,
     jobs_tables,
     shared_switch,
 )
 from ina.bench.standing import own_name
-from ina.bench.star import READY_TIMEOUT_S, Network
+from ina.bench.star import READY_TIMEOUT_S, StarNetwork
 from ina.emulate.assemble import Draft, assemble
 from ina.emulate.emulation import emulate
 from ina.emulate.namespaces import namespace
@@ -37,8 +37,8 @@ _SWITCH = "s1"
 
 @contextlib.contextmanager
 def emulated_star(
-    plan: Plan, kind: SwitchKind, progress: Callable[[str], None] = lambda step: None
-) -> Iterator[Network]:
+    plan: StarShape, kind: SwitchKind, progress: Callable[[str], None] = lambda step: None
+) -> Iterator[StarNetwork]:
     """Such a star with its controller, until the block ends; then nothing is left.
 
     ``plan.round_trip_us`` has no place here. Raises as :func:`ina.emulate.emulation.emulate`.
@@ -53,12 +53,12 @@ def emulated_star(
             hosts = [it for it in emulation.state.hosts if it.name != AGGREGATOR_NAME]
             state = msgspec.structs.replace(emulation.state, hosts=hosts)
             processes = (*emulation.processes, above)
-            yield Network(plan.workers, plan.link, plan.rate_bit_s, state, processes)
+            yield StarNetwork(plan.workers, plan.link, plan.rate_bit_s, state, processes)
         finally:
             above.stop()
 
 
-def _topology(plan: Plan, kind: SwitchKind) -> Topology:
+def _topology(plan: StarShape, kind: SwitchKind) -> Topology:
     rates = {f"h{number}": plan.rate_bit_s for number in range(1, plan.workers + 1)}
     rates[AGGREGATOR_NAME] = plan.aggregator_bit_s
     hosts = []

@@ -48,7 +48,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Look:
+class QueueCounts:
     """What a queue has counted so far."""
 
     udp: Counts
@@ -85,12 +85,12 @@ class MarkingQueue:
             self._words.close()
             raise
 
-    def look(self) -> Look:
+    def look(self) -> QueueCounts:
         """Raises :class:`~ina.bench.bpf.BpfError`."""
         words = self._words.read()
         udp, rest = (Counts(*words[at // 8 : at // 8 + 4]) for at in _CLASSES.values())
         waits_ns = words[_FREE // 8] - time.monotonic_ns()
-        return Look(udp, rest, self._waiting(waits_ns), self._waiting(words[_LONGEST // 8]))
+        return QueueCounts(udp, rest, self._waiting(waits_ns), self._waiting(words[_LONGEST // 8]))
 
     def _waiting(self, busy_ns: int) -> int:
         """Bytes that an idle link's burst has no room for."""

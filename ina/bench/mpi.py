@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from ina.bench.allreduce import Case, Measurement, make_measurement
+from ina.bench.allreduce import AllReduceCase, AllReduceRow, make_measurement
 from ina.bench.spread import spread
 from ina.errors import DeadlineError, InaError
 
@@ -37,8 +37,8 @@ def _missing() -> str:
 
 
 def measure(
-    workers: int, sizes: Sequence[int], case: Case, others: Sequence[Measurement]
-) -> list[Measurement]:
+    workers: int, sizes: Sequence[int], case: AllReduceCase, others: Sequence[AllReduceRow]
+) -> list[AllReduceRow]:
     """All sizes. ``others`` have Gloo's times.
 
     Raises :class:`InaError` (mpirun failed) and :class:`DeadlineError`.

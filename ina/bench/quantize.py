@@ -23,7 +23,7 @@ _SAMPLE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
-class Measurement:
+class ConversionRow:
     """One conversion of one dtype, from one place. GB/s count bytes read and bytes written."""
 
     what: str
@@ -45,7 +45,7 @@ class Measurement:
     """Values that did not come back as they were; for dequantize."""
 
 
-def measure(dtype_name: str, place: str, block_elems: int, repeats: int) -> list[Measurement]:
+def measure(dtype_name: str, place: str, block_elems: int, repeats: int) -> list[ConversionRow]:
     """Every conversion of one dtype. Raises InvalidInputError: the network does not sum it."""
     dtypes = {str(dtype): dtype for dtype in VALUE_TYPES}
     if dtype_name not in dtypes:
@@ -81,7 +81,7 @@ def measure(dtype_name: str, place: str, block_elems: int, repeats: int) -> list
         rate, limit = spread(ours), spread(theirs).median
         wrong = int((array != original).sum()) if what == "dequantize" else 0
         found.append(
-            Measurement(
+            ConversionRow(
                 what=what,
                 type=dtype_name,
                 place=place,
@@ -106,6 +106,6 @@ def _cpu_s(work: Callable[[], None]) -> float:
     return max(1, time.thread_time_ns() - started) / 1e9
 
 
-def ratios(rows: list[Measurement]) -> list[Ratio]:
+def ratios(rows: list[ConversionRow]) -> list[Ratio]:
     """Over memcpy, by conversion, dtype and place."""
     return [Ratio(f"{row.what} {row.type} {row.place} /memcpy", row.of_memcpy) for row in rows]

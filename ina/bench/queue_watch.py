@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ina.bench.marking_queue import Counts, Look, MarkingQueue
+from ina.bench.marking_queue import Counts, MarkingQueue, QueueCounts
 
 _EVERY_S = 0.01
 _COUNTS = ("packets", "bytes", "marked", "dropped")
@@ -31,7 +31,7 @@ class QueueWatch:
 
     def __init__(self, queue: MarkingQueue) -> None:
         self._queue = queue
-        self._looks: list[tuple[float, Look]] = []
+        self._looks: list[tuple[float, QueueCounts]] = []
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name="queue-watch")
 

@@ -24,7 +24,7 @@ from ina.bench.star import (
     NET,
     QUEUE_BYTES,
     READY_TIMEOUT_S,
-    Network,
+    StarNetwork,
     add_bridge,
     lay,
     plug_in,
@@ -71,7 +71,7 @@ def racks(
     queue_bytes: int = QUEUE_BYTES,
     multicast: bool = False,
     progress: Callable[[str], None] = lambda step: None,
-) -> Iterator[Network]:
+) -> Iterator[StarNetwork]:
     """``count`` racks with a controller and soft switches, until the block ends.
 
     ``link``: what to call their links. ``rate_bit_s``: of a host's link, each way,
@@ -96,7 +96,7 @@ def racks(
         state = network.state(hosts, switches, CONTROLLER, net)
         rates = [rate for rate in (rate_bit_s, uplink_bit_s) if rate is not None]
         slowest = min(rates, default=None)
-        yield Network(workers, link, slowest, state, tuple(network.processes), count)
+        yield StarNetwork(workers, link, slowest, state, tuple(network.processes), count)
 
 
 def _plan(name: str, workers: int, count: int) -> list[Rack]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ina.bench.resize_worker import KINDS, POOL, SETTLE_S
-from ina.bench.shared_star import START_UP_S, Plan, shared_star
+from ina.bench.shared_star import START_UP_S, StarShape, shared_star
 from ina.bench.spread import spread
 from ina.errors import InaError
 from ina.p4 import names
@@ -18,7 +18,7 @@ _WARM_UP_S = 0.1
 
 
 @dataclass(frozen=True)
-class Case:
+class ResizeCase:
     """What is the same in all trials."""
 
     workers: int
@@ -29,7 +29,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class ResizeRow:
     """One kind of change, at one round trip."""
 
     round_trip_us: int
@@ -52,9 +52,9 @@ class Measurement:
     wrong: int
 
 
-def plan(workers: int, link: str, rate_bit_s: float | None, values: int, slots: int) -> Plan:
+def plan(workers: int, link: str, rate_bit_s: float | None, values: int, slots: int) -> StarShape:
     """A star whose jobs of mode ``pool`` have ``POOL`` times ``slots`` together."""
-    return Plan(
+    return StarShape(
         workers=workers,
         link=link,
         rate_bit_s=rate_bit_s,
@@ -66,12 +66,12 @@ def plan(workers: int, link: str, rate_bit_s: float | None, values: int, slots: 
 
 
 def measure(
-    star_plan: Plan,
-    case: Case,
+    star_plan: StarShape,
+    case: ResizeCase,
     round_trips_us: Sequence[int],
     say: Callable[[str], None],
     on_trial: Callable[[str], None],
-) -> list[Measurement]:
+) -> list[ResizeRow]:
     """A star for each round trip. Raises InaError: a rank failed; the deadline passed."""
     found = []
     count = case.trials * len(KINDS)
@@ -93,7 +93,7 @@ def measure(
 
 
 @dataclass(frozen=True)
-class Look:
+class ResizeTrial:
     """A trial."""
 
     lost_s: float
@@ -101,7 +101,7 @@ class Look:
     sum_s: float
 
 
-def look(trial: dict[str, Any]) -> Look:
+def look(trial: dict[str, Any]) -> ResizeTrial:
     """From before the change until a while after it, and how long as many sums take otherwise."""
     done_s, asked_s = trial["done_s"], trial["asked_s"]
     settled_s = trial["changed_s"] + SETTLE_S
@@ -114,21 +114,21 @@ def look(trial: dict[str, Any]) -> Look:
     sum_s = calm_s / (len(before) + len(after) - 2)
     # From the last sum before it to the first one when all has settled.
     passed_s = after[0] - before[-1]
-    return Look(
+    return ResizeTrial(
         lost_s=passed_s - (len(meanwhile) + 1) * sum_s,
         took_s=trial["changed_s"] - asked_s,
         sum_s=sum_s,
     )
 
 
-def _measurement(round_trip_us: int, kind: str, trials: Sequence[dict[str, Any]]) -> Measurement:
+def _measurement(round_trip_us: int, kind: str, trials: Sequence[dict[str, Any]]) -> ResizeRow:
     mine = [it for it in trials if it["kind"] == kind]
     if len({it["in_place"] for it in mine}) > 1 or mine[0]["in_place"] != (kind == "in place"):
         raise InaError(f"bench resize: {kind} was{' ' if mine[0]['in_place'] else ' not '}in place")
     looks = [look(it) for it in mine]
     lost = spread([it.lost_s for it in looks])
     round_trip_s = spread([it["round_trip_s"] for it in trials]).median
-    return Measurement(
+    return ResizeRow(
         round_trip_us=round_trip_us,
         kind=kind,
         in_place=mine[0]["in_place"],

@@ -71,7 +71,7 @@ class Trial:
     """Sums of all ranks."""
 
 
-class Change(threading.Thread):
+class Resize(threading.Thread):
     """Asks for other slots after a while, and waits until the job has them."""
 
     def __init__(self, controller: str, job: str, slots: int) -> None:
@@ -119,7 +119,7 @@ def trial(name: str, arguments: argparse.Namespace, everyone: Gathering, number:
             session.all_reduce(lone)
             round_trips_s.append(time.monotonic() - began_s)
         after = 0 if name == "none" else kind.after * arguments.slots + kind.more
-        change = Change(os.environ["INA_CONTROLLER"], job, after)
+        change = Resize(os.environ["INA_CONTROLLER"], job, after)
         stream = Stream(arguments.elems, everyone.rank, everyone.workers, _DEPTH)
         everyone.wait()
         if everyone.rank == 0:

@@ -40,7 +40,7 @@ _WORKER = "ina.bench.torch.routed"
 
 
 @dataclass(frozen=True)
-class Case:
+class RoutingCase:
     """What is the same in all rounds."""
 
     link_bit_s: float
@@ -55,7 +55,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class PlacementRow:
     """One job, placed by one policy; or over Gloo."""
 
     uplink: str
@@ -78,7 +78,7 @@ class Measurement:
     """Integers that were not the sum of the ranks', and ranks and rounds of other parameters."""
 
 
-def network(case: Case, uplink_bit_s: float) -> Topology:
+def network(case: RoutingCase, uplink_bit_s: float) -> Topology:
     """Its controller places a job by the policy that the job's name begins with."""
     topology = load_topology(case.topology)
     rules = [{"name": f"{it}-*", "placement": it} for it in case.placements if it != GLOO]
@@ -97,12 +97,12 @@ def network(case: Case, uplink_bit_s: float) -> Topology:
 
 
 def measure(
-    case: Case,
+    case: RoutingCase,
     uplink: str,
     uplink_bit_s: float,
     say: Callable[[str], None],
     on_round: Callable[[str], None],
-) -> list[Measurement]:
+) -> list[PlacementRow]:
     """A row for each placement and job; the placements take turns. Raises InaError."""
     topology = network(case, uplink_bit_s)
     values = controller_config(topology).switch.values
@@ -130,7 +130,9 @@ def _up(topology: Topology, say: Callable[[str], None]) -> Iterator[Emulation]:
         yield emulation
 
 
-def _both(emulation: Emulation, case: Case, placement: str, number: int) -> list[dict[str, Any]]:
+def _both(
+    emulation: Emulation, case: RoutingCase, placement: str, number: int
+) -> list[dict[str, Any]]:
     """What the jobs' first ranks said, of one round."""
 
     def run(job: int) -> dict[str, Any]:
@@ -163,7 +165,7 @@ def told(text: str, job: int) -> dict[str, Any]:
     raise InaError(f"bench routing: rank 0 of job {job} said nothing")
 
 
-def limit_s(case: Case, uplink_bit_s: float, wire_bytes: Sequence[float], job: int) -> float:
+def limit_s(case: RoutingCase, uplink_bit_s: float, wire_bytes: Sequence[float], job: int) -> float:
     """Seconds of one job's step at least. ``wire_bytes``: of a step of each job, on a link."""
     out_of_rack_bit_s = case.link_bit_s + uplink_bit_s
     return max(
@@ -173,14 +175,14 @@ def limit_s(case: Case, uplink_bit_s: float, wire_bytes: Sequence[float], job: i
 
 
 def _row(
-    case: Case,
+    case: RoutingCase,
     uplink: str,
     uplink_bit_s: float,
     values: int,
     rounds: dict[str, list[list[dict[str, Any]]]],
     placement: str,
     job: int,
-) -> Measurement:
+) -> PlacementRow:
     mine = [told[job] for told in rounds[placement]]
     (elems,) = {it["elems"] for it in mine}
     payload_bytes = elems * 4
@@ -197,7 +199,7 @@ def _row(
         (told[job]["parameters"] for name in rounds if name != GLOO for told in rounds[name]), ""
     )
     others = sum(it["parameters"] != want for it in mine) if placement != GLOO else 0
-    return Measurement(
+    return PlacementRow(
         uplink=uplink,
         placement=placement,
         job=job,
@@ -213,7 +215,7 @@ def _row(
     )
 
 
-def ratios(rows: Sequence[Measurement], uplink: str) -> list[Ratio]:
+def ratios(rows: Sequence[PlacementRow], uplink: str) -> list[Ratio]:
     """How many times as fast ``ina`` is as each other, by the mean of the jobs; and the limit."""
 
     def mean_s(placement: str) -> float:

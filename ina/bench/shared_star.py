@@ -23,7 +23,7 @@ from ina.bench.star import (
     NET,
     QUEUE_BYTES,
     READY_TIMEOUT_S,
-    Network,
+    StarNetwork,
     build,
     host_of,
     plug_in,
@@ -49,7 +49,7 @@ P4RUNTIME_PORT = 9559
 
 
 @dataclass(frozen=True)
-class Plan:
+class StarShape:
     """What the star is like."""
 
     workers: int
@@ -72,8 +72,8 @@ class Plan:
 
 @contextlib.contextmanager
 def shared_star(
-    plan: Plan, progress: Callable[[str], None] = lambda step: None
-) -> Iterator[Network]:
+    plan: StarShape, progress: Callable[[str], None] = lambda step: None
+) -> Iterator[StarNetwork]:
     """Such a star with its controller, until the block ends; then nothing is left.
 
     Raises MissingToolError (needs root, ip and tc), EmulationError, NetnsError, UnavailableError,
@@ -91,10 +91,10 @@ def shared_star(
         make_config(_config(plan), "ina bench")  # a mistake here is told before a process starts
         _start(net, above.namespace, made.folder, plan, made.processes)
         state = made.state(hosts, ["s1"], CONTROLLER, net)
-        yield Network(plan.workers, plan.link, plan.rate_bit_s, state, tuple(made.processes))
+        yield StarNetwork(plan.workers, plan.link, plan.rate_bit_s, state, tuple(made.processes))
 
 
-def shared_switch(plan: Plan) -> dict[str, Any]:
+def shared_switch(plan: StarShape) -> dict[str, Any]:
     """Keys of the controller's table of the switch."""
     return {
         "values": plan.values,
@@ -104,7 +104,7 @@ def shared_switch(plan: Plan) -> dict[str, Any]:
     }
 
 
-def jobs_tables(plan: Plan) -> dict[str, Any]:
+def jobs_tables(plan: StarShape) -> dict[str, Any]:
     """Of the controller's file, about jobs and their tenants."""
     return {
         "jobs": {"policy": "asked", "slots": LEAST_SLOTS},
@@ -112,7 +112,7 @@ def jobs_tables(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _config(plan: Plan) -> dict[str, Any]:
+def _config(plan: StarShape) -> dict[str, Any]:
     return {
         "listen": CONTROLLER,
         "switch": {
@@ -131,7 +131,7 @@ def _config(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _start(net: str, above: str, folder: Path, plan: Plan, processes: list[Logged]) -> None:
+def _start(net: str, above: str, folder: Path, plan: StarShape, processes: list[Logged]) -> None:
     """Appends what it has started, also where it fails."""
     switch = [
         *("switch", f"--port=1=udp:{CENTRE}:{UDP_PORT}", f"--delay-us={plan.round_trip_us}"),

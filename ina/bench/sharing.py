@@ -11,7 +11,7 @@ from ina.bench.plot import Axis, Panel, Point, curves
 from ina.bench.report import Ratio
 from ina.bench.shared_star import START_UP_S
 from ina.bench.spread import spread
-from ina.bench.star import Network
+from ina.bench.star import StarNetwork
 from ina.protocol.spec import VALUE_BYTES
 
 WAYS = ("shared", "static", "queued", "aggregator")
@@ -23,7 +23,7 @@ _SLOWEST = 40.0
 
 
 @dataclass(frozen=True)
-class Case:
+class SharingCase:
     """What is the same in all ways."""
 
     jobs: int
@@ -57,7 +57,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class SharingRow:
     """One way, of a number of jobs."""
 
     jobs: int
@@ -94,8 +94,11 @@ class Measurement:
 
 
 def measure(
-    star: Network, case: Case, ways: Sequence[str], on_round: Callable[[str, float], None]
-) -> list[Measurement]:
+    star: StarNetwork,
+    case: SharingCase,
+    ways: Sequence[str],
+    on_round: Callable[[str, float], None],
+) -> list[SharingRow]:
     """All rounds, in each the ways in turn; ``on_round`` gets a way and its goodput in GB/s.
 
     Raises InaError: a rank failed; the deadline passed.
@@ -117,12 +120,12 @@ def measure(
     return [_measurement(case, way, rounds) for way in ways]
 
 
-def _goodput_gb_s(case: Case, one: dict[str, Any]) -> float:
+def _goodput_gb_s(case: SharingCase, one: dict[str, Any]) -> float:
     total_bytes = case.jobs * case.steps * case.elems * VALUE_BYTES
     return total_bytes / float(one["seconds"]) / 1e9
 
 
-def _measurement(case: Case, way: str, rounds: Sequence[dict[str, Any]]) -> Measurement:
+def _measurement(case: SharingCase, way: str, rounds: Sequence[dict[str, Any]]) -> SharingRow:
     mine = [it for it in rounds if it["way"] == way]
     static = [it for it in rounds if it["way"] == "static"]
     goodput = spread([_goodput_gb_s(case, it) for it in mine])
@@ -132,7 +135,7 @@ def _measurement(case: Case, way: str, rounds: Sequence[dict[str, Any]]) -> Meas
         gains = spread([other["seconds"] / one["seconds"] for one, other in pairs])
     limit_gb_s = _limit_gb_s(case, way)
     came, sums = (sum(it[name] for it in mine) for name in ("came", "sums"))
-    return Measurement(
+    return SharingRow(
         jobs=case.jobs,
         way=way,
         goodput_gb_s=goodput.median,
@@ -156,7 +159,7 @@ def _measurement(case: Case, way: str, rounds: Sequence[dict[str, Any]]) -> Meas
     )
 
 
-def _limit_gb_s(case: Case, way: str) -> float:
+def _limit_gb_s(case: SharingCase, way: str) -> float:
     """Of all jobs together, with the mean of what they compute.
 
     A job's tensors cross its hosts' links one after the other, and what it computes is between
@@ -173,7 +176,7 @@ def _limit_gb_s(case: Case, way: str) -> float:
     return found
 
 
-def ratios(rows: Sequence[Measurement], link: str) -> list[Ratio]:
+def ratios(rows: Sequence[SharingRow], link: str) -> list[Ratio]:
     """Each way's goodput over that of static parts, and over the limit."""
     found = []
     for row in rows:

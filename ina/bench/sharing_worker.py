@@ -27,7 +27,7 @@ _COUNTS = ("retransmissions", "losses", "spurious_resends", "probes")
 
 
 @dataclass(frozen=True)
-class Round:
+class SharedRun:
     """What all ranks of all jobs did the same way at a time."""
 
     way: str
@@ -102,7 +102,7 @@ class Jobs:
         self._workers = everyone.workers // arguments.jobs
         self._job, self._rank = divmod(everyone.rank, self._workers)
 
-    def round(self, number: int, way: str) -> Round:
+    def round(self, number: int, way: str) -> SharedRun:
         """All jobs from their first step to their last one."""
         pauses = pauses_s(
             *(self._arguments.seed, number, self._job),
@@ -117,7 +117,7 @@ class Jobs:
         busy_s, all_s = (now - then for now, then in zip(machine_s(), (busy_s, all_s), strict=True))
         done_us, *counts = rows.T
         job_s = done_us.reshape(self._arguments.jobs, self._workers).max(axis=1) / 1e6
-        return Round(
+        return SharedRun(
             way,
             float(job_s.max()),
             job_s.tolist(),

@@ -48,7 +48,7 @@ READY_TIMEOUT_S = 180.0
 
 
 @dataclass(frozen=True)
-class Network:
+class StarNetwork:
     """Hosts in namespaces that are up; see :class:`ina.bench.testbed.Testbed`."""
 
     workers: int
@@ -65,7 +65,7 @@ class Network:
         """How many."""
         return len(self.state.hosts)
 
-    def of(self, hosts: Sequence[remains.HostState]) -> Network:
+    def of(self, hosts: Sequence[remains.HostState]) -> StarNetwork:
         """The same, with some of its hosts."""
         state = msgspec.structs.replace(self.state, hosts=list(hosts))
         return replace(self, workers=sum(host.ranks for host in hosts), state=state)
@@ -138,7 +138,7 @@ def star(
     seed: int = 0,
     congestion: Mapping[str, Any] = MappingProxyType({}),
     progress: Callable[[str], None] = lambda step: None,
-) -> Iterator[Network]:
+) -> Iterator[StarNetwork]:
     """A star with a controller and a soft switch, until the block ends; then nothing is left.
 
     ``rate_bit_s``: of each link, each way; None: unshaped. ``values``: a packet. ``ranks``: of the
@@ -160,7 +160,7 @@ def star(
             made, switch_config(values, multicast=multicast, congestion=congestion), loss, seed
         )
         state = made.state(hosts, ["s1"], CONTROLLER, net)
-        yield Network(workers, link, rate_bit_s, state, tuple(made.processes))
+        yield StarNetwork(workers, link, rate_bit_s, state, tuple(made.processes))
 
 
 def host_of(network: str, number: int, ranks: int = 1) -> remains.HostState:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ina.bench.agreement import Case, Costs, Round, Side, side
+from ina.bench.agreement import AgreementCase, Costs, Side, SideRun, side
 from ina.bench.cpu import SWITCH_THREAD, cpu_ns, thread
 from ina.bench.spread import percentile
-from ina.bench.star import Network
+from ina.bench.star import StarNetwork
 from ina.bench.steps_worker import JOB
 from ina.errors import InaError
 from ina.sim.scenario import TensorSpec
@@ -35,7 +35,7 @@ _COST_STEPS = 4
 """Tensors by which costs are."""
 
 
-def sums(case: Case, workers: int, elems: int, steps: int) -> list[int]:
+def sums(case: AgreementCase, workers: int, elems: int, steps: int) -> list[int]:
     """CRC-32 of what each rank must get in each step, with the first one."""
     spec = TensorSpec(elems=elems, dtype=case.dtype)
     return [
@@ -44,7 +44,7 @@ def sums(case: Case, workers: int, elems: int, steps: int) -> list[int]:
     ]
 
 
-def costs(star: Network, case: Case) -> Costs:
+def costs(star: StarNetwork, case: AgreementCase) -> Costs:
     """What this machine needs for a packet. Raises InaError: a sum was wrong, or a rank failed."""
     switch = _cpu_of_switch(star)
     before_ns = switch.now_ns()
@@ -81,14 +81,14 @@ def wakes(sums_s: Sequence[float], beside_s: float) -> tuple[float, float]:
     return (least_s, jitter_s) if least_s > 0 else (0.0, half_s / _GAMMA_HALF)
 
 
-def run(star: Network, case: Case) -> tuple[Side, float]:
+def run(star: StarNetwork, case: AgreementCase) -> tuple[Side, float]:
     """All rounds, and how many seconds apart the ranks began.
 
     Raises InaError: a rank failed; the deadline passed.
     """
     found = _run(star, case, case.elems, case.rounds, case.steps)
     rounds = [
-        Round(
+        SideRun(
             seconds=math.fsum(found["step_s"][number * case.steps : (number + 1) * case.steps]),
             sent=counts["packets_sent"],
             resends=counts["retransmissions"],
@@ -111,13 +111,18 @@ class _Thread:
         return cpu_ns(self.number, self.process)
 
 
-def _cpu_of_switch(star: Network) -> _Thread:
+def _cpu_of_switch(star: StarNetwork) -> _Thread:
     process = star.processes[0].process.pid
     return _Thread(process, thread(SWITCH_THREAD, process))
 
 
 def _run(
-    star: Network, case: Case, elems: int, rounds: int, steps: int, pause_s: float = 0.0
+    star: StarNetwork,
+    case: AgreementCase,
+    elems: int,
+    rounds: int,
+    steps: int,
+    pause_s: float = 0.0,
 ) -> dict[str, Any]:
     expected = sums(case, star.workers, elems, 1 + rounds * steps)
     records: list[dict[str, Any]] = []
@@ -140,7 +145,7 @@ def _run(
 
 
 def _arguments(
-    case: Case, elems: int, rounds: int, steps: int, expected: Sequence[int]
+    case: AgreementCase, elems: int, rounds: int, steps: int, expected: Sequence[int]
 ) -> list[str]:
     return [
         *(f"--elems={elems}", f"--dtype={case.dtype}", f"--seed={case.seed}"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ina.bench.agreement import Case, Costs, Round, Side, side
+from ina.bench.agreement import AgreementCase, Costs, Side, SideRun, side
 from ina.bench.steps_worker import JOB
 from ina.sim.reading import check
 from ina.sim.run import Simulation
@@ -56,7 +56,9 @@ def switch(costs: Costs, loss: float = 0.0) -> SwitchSpec:
     )
 
 
-def scenario(workers: int, loss: float, case: Case, costs: Costs, apart_s: float = 0.0) -> Scenario:
+def scenario(
+    workers: int, loss: float, case: AgreementCase, costs: Costs, apart_s: float = 0.0
+) -> Scenario:
     """The star of ``ina.bench.star``: token buckets, super-packets, a soft switch.
 
     ``apart_s``: so far the ranks' begins are from each other, on average.
@@ -85,7 +87,7 @@ def scenario(workers: int, loss: float, case: Case, costs: Costs, apart_s: float
     return found
 
 
-def run(scenario: Scenario, case: Case) -> Side:
+def run(scenario: Scenario, case: AgreementCase) -> Side:
     """Runs it. Raises :class:`~ina.sim.errors.ScenarioError`."""
     simulation = Simulation(scenario, case.seed)
     report = simulation.run()
@@ -95,10 +97,10 @@ def run(scenario: Scenario, case: Case) -> Side:
     def count(name: str, step: int) -> int:
         return sum(getattr(looks[step], name) for looks in ranks)
 
-    def of_round(number: int) -> Round:
+    def of_round(number: int) -> SideRun:
         """Behind the first step, which is not counted."""
         first, last = number * case.steps, (number + 1) * case.steps
-        return Round(
+        return SideRun(
             seconds=math.fsum(incarnation.reduced_s[1 + first : 1 + last]),
             **{name: count(name, last) - count(name, first) for name in _COUNTS},
         )

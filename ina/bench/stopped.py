@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ina.bench.report import Ratio
-from ina.bench.shared_star import START_UP_S, Plan, shared_star
+from ina.bench.shared_star import START_UP_S, StarShape, shared_star
 from ina.bench.spread import spread
 from ina.bench.stopped_worker import WHO
 from ina.errors import InaError
@@ -22,7 +22,7 @@ MAX_AGE_US = 1_000_000
 
 
 @dataclass(frozen=True)
-class Case:
+class StoppedCase:
     """What is the same at all ages."""
 
     workers: int
@@ -33,7 +33,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class StoppedRow:
     """One age of slots, and how much of the job was stopped. Medians of the trials."""
 
     slot_age_us: int
@@ -59,12 +59,12 @@ class Measurement:
 
 
 def measure(
-    plan: Plan,
-    case: Case,
+    plan: StarShape,
+    case: StoppedCase,
     ages_us: Sequence[int],
     say: Callable[[str], None],
     on_trial: Callable[[str], None],
-) -> list[Measurement]:
+) -> list[StoppedRow]:
     """A star for each age. Raises InaError: a rank failed; the deadline passed."""
     found = []
     for age_us in ages_us:
@@ -92,7 +92,7 @@ def measure(
 
 
 @dataclass(frozen=True)
-class Look:
+class StoppedTrial:
     """A trial."""
 
     before_s: float
@@ -105,7 +105,7 @@ class Look:
     wrong: int
 
 
-def _look(trial: dict[str, Any], age_us: int, stop_s: float) -> Look:
+def _look(trial: dict[str, Any], age_us: int, stop_s: float) -> StoppedTrial:
     age_s = age_us / 1e6
     sums = trial["sums"]
     before = [took_s for began_s, took_s in sums if -_CALM_S / 2 <= began_s < 0]
@@ -115,7 +115,7 @@ def _look(trial: dict[str, Any], age_us: int, stop_s: float) -> Look:
         raise InaError("bench stopped: sums take longer than the stop: a smaller --size")
     before_s = _median(before)
     taken, until_s = _taken([it for it in trial["collisions"] if it[0] < stop_s])
-    return Look(
+    return StoppedTrial(
         before_s=before_s,
         held_s=_median(held) if held else None,
         later_s=_median(later),
@@ -135,9 +135,9 @@ def _taken(seen: Sequence[tuple[float, int]]) -> tuple[int, float]:
     return last - before, max(0.0, until_s)
 
 
-def _measurement(age_us: int, who: str, looks: Sequence[Look]) -> Measurement:
+def _measurement(age_us: int, who: str, looks: Sequence[StoppedTrial]) -> StoppedRow:
     held = [it.held_s for it in looks if it.held_s is not None]
-    return Measurement(
+    return StoppedRow(
         slot_age_us=age_us,
         who=who,
         before_s=_median([it.before_s for it in looks]),
@@ -156,7 +156,7 @@ def _median(numbers: Sequence[float]) -> float:
     return spread(numbers).median
 
 
-def ratios(rows: Sequence[Measurement]) -> list[Ratio]:
+def ratios(rows: Sequence[StoppedRow]) -> list[Ratio]:
     """How fast the neighbour's sums are while slots are held, against before."""
     return [
         Ratio(f"slots of {row.slot_age_us} us, {row.who} before/held", row.before_s / row.held_s)

@@ -41,7 +41,7 @@ _STOP_S = 120.0
 
 
 @dataclass(frozen=True)
-class Measurement:
+class SwitchRow:
     """One switch, build and number of workers."""
 
     switch: str
@@ -64,7 +64,7 @@ class Measurement:
 
 def measure(
     values: int, workers: int, seconds: float, samples: int, *, multicast: bool
-) -> Measurement:
+) -> SwitchRow:
     """A soft switch with one UDP port on loopback. Raises InaError, DeadlineError.
 
     ``multicast``: whether results go to all workers at once.
@@ -90,7 +90,7 @@ def measure(
                 shares.append(spent_ns / passed / 1e9)
             result = _finish(processes)
     found = spread(rates)
-    return Measurement(
+    return SwitchRow(
         switch="soft-udp",
         values=values,
         workers=workers,
@@ -110,7 +110,7 @@ def why_not_bmv2() -> str:
     return cannot_run_bmv2()
 
 
-def measure_bmv2(values: int, workers: int, seconds: float) -> Measurement:
+def measure_bmv2(values: int, workers: int, seconds: float) -> SwitchRow:
     """The same program on BMv2, in a star of namespaces without shaping. Needs root."""
     hosts = []
     for number in range(1, workers + 1):
@@ -142,7 +142,7 @@ def measure_bmv2(values: int, workers: int, seconds: float) -> Measurement:
         )
         record = total([Path(rank["log"]).read_text("utf-8", "replace") for rank in done["ranks"]])
     rate = record["packets"] / record["seconds"]
-    return Measurement(
+    return SwitchRow(
         switch="bmv2",
         values=values,
         workers=workers,
@@ -157,7 +157,7 @@ def measure_bmv2(values: int, workers: int, seconds: float) -> Measurement:
     )
 
 
-def ratios(rows: list[Measurement]) -> list[Ratio]:
+def ratios(rows: list[SwitchRow]) -> list[Ratio]:
     """The soft switch's packets a second over BMv2's, with as many workers."""
     bmv2 = {(row.values, row.workers): row for row in rows if row.switch == "bmv2"}
     return [

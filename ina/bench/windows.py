@@ -16,9 +16,9 @@ from ina.bench.dumbbell import Dumbbell
 from ina.bench.queue_watch import Passed, QueueWatch
 from ina.bench.shared_star import START_UP_S
 from ina.bench.spread import Spread, percentile, spread
-from ina.bench.star import Network
+from ina.bench.star import StarNetwork
 from ina.bench.tcp_flow import TcpFlow
-from ina.bench.windows_worker import Part
+from ina.bench.windows_worker import RankCounts
 from ina.sim.windows.measure import jain
 
 _WORKER = "ina.bench.windows_worker"
@@ -50,7 +50,7 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Case:
+class Bottleneck:
     """What is at the bottleneck at once."""
 
     jobs: int
@@ -74,7 +74,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Round:
+class BottleneckRun:
     """Of one case."""
 
     jobs_mbit_s: list[float]
@@ -88,7 +88,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class WindowRow:
     """One case on one link with one algorithm: medians of the rounds."""
 
     link: str
@@ -136,8 +136,8 @@ class Measurement:
 
 
 def at_dumbbell(
-    net: Dumbbell, case: Case, schedule: Schedule, on_begin: Callable[[], None] = lambda: None
-) -> Measurement:
+    net: Dumbbell, case: Bottleneck, schedule: Schedule, on_begin: Callable[[], None] = lambda: None
+) -> WindowRow:
     """Raises InaError: a rank failed, or TCP; the deadline passed."""
     plan = net.plan
     hosts = net.network.state.hosts[: 2 * case.jobs]
@@ -155,7 +155,7 @@ def at_dumbbell(
     passed, back = (watch.between(found["edges_s"]) for watch in watches)
     parts = _parts(found)
     rounds = [
-        Round(
+        BottleneckRun(
             [_goodput_mbit_s(parts[2 * job][number]) for job in range(case.jobs)],
             None if flow is None else _tcp_mbit_s(passed[number], schedule.round_s),
             passed[number],
@@ -170,24 +170,25 @@ def at_dumbbell(
 
 
 def at_star(
-    net: Network, algorithm: str, values: int, schedule: Schedule,
+    net: StarNetwork, algorithm: str, values: int, schedule: Schedule,
     on_begin: Callable[[], None] = lambda: None,
-) -> Measurement:  # fmt: skip
+) -> WindowRow:  # fmt: skip
     """One job of all hosts, alone. Raises InaError."""
     found, busy = _run(net, 1, schedule, on_begin, _STAR_ELEMS)
     parts = _parts(found)
     assert net.rate_bit_s is not None
     rounds = [
-        Round([_goodput_mbit_s(parts[0][number])], None, None) for number in range(schedule.rounds)
+        BottleneckRun([_goodput_mbit_s(parts[0][number])], None, None)
+        for number in range(schedule.rounds)
     ]
     return _measurement(
-        net.link, net.rate_bit_s, values, algorithm, Case(1, is_star=True), net.workers,
+        net.link, net.rate_bit_s, values, algorithm, Bottleneck(1, is_star=True), net.workers,
         rounds, parts, found["wrong"], busy, None,
     )  # fmt: skip
 
 
 def _run(
-    net: Network,
+    net: StarNetwork,
     jobs: int,
     schedule: Schedule,
     on_begin: Callable[[], None],
@@ -217,11 +218,11 @@ def _run(
     return found, busy_s / max(all_s, 1e-9)
 
 
-def _parts(found: dict[str, Any]) -> list[list[Part]]:
-    return [[Part(**part) for part in rank] for rank in found["parts"]]
+def _parts(found: dict[str, Any]) -> list[list[RankCounts]]:
+    return [[RankCounts(**part) for part in rank] for rank in found["parts"]]
 
 
-def _goodput_mbit_s(part: Part) -> float:
+def _goodput_mbit_s(part: RankCounts) -> float:
     return part.counts["bytes_done"] * 8e-6 / part.seconds
 
 
@@ -230,10 +231,10 @@ def _tcp_mbit_s(passed: Passed, seconds: float) -> float:
 
 
 def _measurement(
-    link: str, rate_bit_s: float, values: int, algorithm: str, case: Case, workers: int,
-    rounds: Sequence[Round], parts: Sequence[Sequence[Part]], wrong: int, busy: float,
+    link: str, rate_bit_s: float, values: int, algorithm: str, case: Bottleneck, workers: int,
+    rounds: Sequence[BottleneckRun], parts: Sequence[Sequence[RankCounts]], wrong: int, busy: float,
     tcp_resends: int | None,
-) -> Measurement:  # fmt: skip
+) -> WindowRow:  # fmt: skip
     payload = limits.ina_payload_share(values)
     rate_mbit_s = rate_bit_s / 1e6
     fair_mbit_s = rate_mbit_s / case.parties
@@ -263,7 +264,7 @@ def _measurement(
     tcp_fair = spread(tcp).median / limits.TCP_PAYLOAD_SHARE / fair_mbit_s if tcp else None
     fairness = spread([jain(it.jobs_mbit_s) for it in rounds]) if case.jobs > 1 else None
     share = spread(on_wire).median / rate_mbit_s
-    return Measurement(
+    return WindowRow(
         link=link,
         algorithm=algorithm,
         case=case.name,
@@ -295,7 +296,7 @@ def _measurement(
 
 
 def promises(
-    case: Case,
+    case: Bottleneck,
     share: float,
     jobs_fair: Sequence[float],
     tcp_fair: float | None,

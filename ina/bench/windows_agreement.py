@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ina.bench.agreement import GOODPUT_BOUND, Verdict
-from ina.bench.windows import Measurement
+from ina.bench.windows import WindowRow
 from ina.bench.windows_sim import Simulated
 
 FACTOR = 2.0
@@ -29,7 +29,7 @@ class Agreement:
     dropped_holds: Verdict
 
 
-def agreement(real: Measurement, sim: Simulated) -> Agreement:
+def agreement(real: WindowRow, sim: Simulated) -> Agreement:
     """Both sides of one case, judged."""
     goodput = sum(sim.jobs_mbit_s) / sum(real.jobs_mbit_s)
     tcp = None

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ina.bench import limits, star_sim
 from ina.bench.agreement import Costs
-from ina.bench.dumbbell import WORKERS, Plan
-from ina.bench.windows import TENSOR_ELEMS, Case
+from ina.bench.dumbbell import WORKERS, DumbbellShape
+from ina.bench.windows import TENSOR_ELEMS, Bottleneck
 from ina.sim.scenario import CableSpec, JobSpec, LinkSpec, Scenario, TensorSpec, TopologySpec
 from ina.sim.traffic import IncastSpec, TcpSpec
 from ina.sim.windows.measure import grown, jain, rate_gbit
@@ -40,7 +40,7 @@ class Simulated:
     timeouts: int
 
 
-def scenario(plan: Plan, case: Case, costs: Costs, for_s: float) -> Scenario:
+def scenario(plan: DumbbellShape, case: Bottleneck, costs: Costs, for_s: float) -> Scenario:
     """``for_s``: so long jobs sum at least."""
     bottleneck = star_sim.bucket(
         plan.rate_bit_s, plan.burst_bytes, plan.queue_bytes, plan.mark_bytes
@@ -99,7 +99,9 @@ def scenario(plan: Plan, case: Case, costs: Costs, for_s: float) -> Scenario:
     )
 
 
-def run(plan: Plan, case: Case, costs: Costs, warm_s: float, measured_s: float) -> Simulated:
+def run(
+    plan: DumbbellShape, case: Bottleneck, costs: Costs, warm_s: float, measured_s: float
+) -> Simulated:
     """Raises :class:`~ina.sim.errors.ScenarioError`."""
     total_s = warm_s + measured_s
     watch = Watch(every_s=_EVERY_S, total_s=total_s)

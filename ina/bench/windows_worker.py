@@ -33,7 +33,7 @@ _AFTER_S = 0.1
 
 
 @dataclass(frozen=True)
-class Part:
+class RankCounts:
     """What one rank counted in a round."""
 
     seconds: float
@@ -48,7 +48,7 @@ class Found:
 
     edges_s: list[float]
     """When rounds began, and the last one ended, by the monotonic clock."""
-    parts: list[list[Part]]
+    parts: list[list[RankCounts]]
     """By rank of all, and by round."""
     wrong: int
     """Sums of all ranks."""
@@ -79,11 +79,11 @@ class Looks:
         return numbers
 
 
-def parts(numbers: Sequence[int]) -> list[Part]:
+def parts(numbers: Sequence[int]) -> list[RankCounts]:
     """From :meth:`Looks.numbers`."""
     width = 2 + len(COUNTS)
     return [
-        Part(
+        RankCounts(
             numbers[at] / 1e6,
             numbers[at + 1],
             dict(zip(COUNTS, numbers[at + 2 : at + width], strict=True)),

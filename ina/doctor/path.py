@@ -14,7 +14,7 @@ from ina.doctor.evidence import Evidence, read_evidence
 from ina.doctor.job_verdict import switch_advice, switch_trouble
 from ina.doctor.machine import WANTED_RECEIVE_BUFFER_BYTES
 from ina.doctor.probe import Echo, Prober
-from ina.doctor.verdict import Step, Way, judge_full, judge_small
+from ina.doctor.verdict import BothEnds, Step, judge_full, judge_small
 from ina.host.errors import TransportError
 from ina.host.udp import open_socket
 from ina.p4.catalogue import POOL
@@ -80,7 +80,7 @@ def examine_path(
         except (grpc.RpcError, TransportError) as error:
             yield _refused(controller, error)
             return
-        way = Way(sock.getsockname()[0], f"{created.switch_host}:{created.switch_udp_port}")
+        way = BothEnds(sock.getsockname()[0], f"{created.switch_host}:{created.switch_udp_port}")
         undo.callback(_leave, worker, job, joined, timeout_s)
         yield Step(
             "controller", True, f"{controller} admits {way.host}; the switch is {way.switch}"

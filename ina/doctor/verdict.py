@@ -25,14 +25,14 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Way:
+class BothEnds:
     """Both ends, for the texts."""
 
     host: str
     switch: str
 
 
-def judge_small(echo: Echo, evidence: Evidence | None, way: Way) -> Step:
+def judge_small(echo: Echo, evidence: Evidence | None, way: BothEnds) -> Step:
     """Small packets: does anything come back, and if not, where does it end?"""
     name = "small packets"
     if echo.answered == echo.sent:
@@ -47,7 +47,7 @@ def judge_small(echo: Echo, evidence: Evidence | None, way: Way) -> Step:
     return _nothing(name, echo, evidence, way) or _unknown(name, way)
 
 
-def judge_full(echo: Echo, small: Echo, evidence: Evidence | None, way: Way) -> Step:
+def judge_full(echo: Echo, small: Echo, evidence: Evidence | None, way: BothEnds) -> Step:
     """Packets of the build's size, given how small ones fared."""
     name = "full packets"
     size = f"{echo.packet_bytes} bytes ({echo.value_count} values)"
@@ -75,7 +75,7 @@ def judge_full(echo: Echo, small: Echo, evidence: Evidence | None, way: Way) -> 
     return _nothing(name, echo, evidence, way) or _unknown(name, way)
 
 
-def _nothing(name: str, echo: Echo, evidence: Evidence | None, way: Way) -> Step | None:
+def _nothing(name: str, echo: Echo, evidence: Evidence | None, way: BothEnds) -> Step | None:
     """Nothing came back at all: the first hop that lost everything."""
     if echo.unsent:
         return Step(
@@ -121,7 +121,7 @@ def _nothing(name: str, echo: Echo, evidence: Evidence | None, way: Way) -> Step
     )
 
 
-def _unknown(name: str, way: Way) -> Step:
+def _unknown(name: str, way: BothEnds) -> Step:
     return Step(
         name,
         False,
@@ -130,7 +130,7 @@ def _unknown(name: str, way: Way) -> Step:
     )
 
 
-def _drop_advice(refused: dict[str, int], way: Way) -> str:
+def _drop_advice(refused: dict[str, int], way: BothEnds) -> str:
     if "member" in refused:
         return (
             f"they come from another address, UDP port or switch port than {way.host} says: NAT on"

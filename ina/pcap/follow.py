@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from ina.pcap.frame import CapturedFrame
 from ina.pcap.packets import Packet
 from ina.pcap.places import Sighting, sightings
-from ina.pcap.rounds import Round, workers_in
+from ina.pcap.rounds import SeenRound, workers_in
 from ina.pcap.switches import Address, Switches, destination, path_indices, source
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import Contribution, Outcome, Slot, Tag
@@ -58,7 +58,7 @@ class SlotLife:
     has_parent: bool = False
     parents: list[Address] = field(default_factory=list)  # the one, if the capture shows it
     events: list[Event] = field(default_factory=list)
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[SeenRound] = field(default_factory=list)
 
 
 class _JobBits:
@@ -195,7 +195,7 @@ class _Follower:
         self._bits = bits
         self._switches = switches
         self._slot = Slot()
-        self._rounds: dict[Tag, Round] = {}
+        self._rounds: dict[Tag, SeenRound] = {}
         self._senders: dict[tuple[int, int], tuple[object, int]] = {}  # by epoch and worker
         self._copies: set[tuple[Tag, int, int, int]] = set()
         self._elsewhere: list[CapturedFrame] = []
@@ -298,7 +298,7 @@ class _Follower:
         to = "for the one that asked" if header.flags & Flag.REPLAY else "for all below"
         self._tell(packet, header, f"gets the result, {to}", round_, note)
 
-    def _complete(self, round_: Round, packet: Packet, bits: int) -> str:
+    def _complete(self, round_: SeenRound, packet: Packet, bits: int) -> str:
         """This packet shows that the round is; returns what of it the capture lacks."""
         note = ""
         if not round_.complete:  # contributions passed elsewhere, or before the capture began
@@ -327,14 +327,14 @@ class _Follower:
             return ""
         return f"{self._child} {header.worker} sent from {first[0]}:{first[1]}"
 
-    def _round(self, tag: Tag, header: Header) -> Round:
+    def _round(self, tag: Tag, header: Header) -> SeenRound:
         if tag not in self._rounds:
-            self._rounds[tag] = Round(tag, self._bits.of(header.epoch))
+            self._rounds[tag] = SeenRound(tag, self._bits.of(header.epoch))
             self.life.rounds.append(self._rounds[tag])
         return self._rounds[tag]
 
     def _tell(
-        self, packet: Packet, header: Header, what: str, round_: Round | None, note: str = ""
+        self, packet: Packet, header: Header, what: str, round_: SeenRound | None, note: str = ""
     ) -> None:
         have = workers_in(round_.bitmap) if round_ else []
         missing = round_.missing if round_ else []
@@ -359,7 +359,7 @@ class _Follower:
         return f"{self._child} {header.worker}{below}"
 
 
-def _result_to_all(round_: Round) -> tuple[str, bool, str]:
+def _result_to_all(round_: SeenRound) -> tuple[str, bool, str]:
     """What it is, whether it has come before, and what is odd about that."""
     round_.results_to_all += 1
     again = round_.results_to_all > 1
@@ -367,7 +367,7 @@ def _result_to_all(round_: Round) -> tuple[str, bool, str]:
     return "result to all", again, why
 
 
-def _result_to_one(round_: Round, worker: int, child: str) -> tuple[str, bool, str]:
+def _result_to_one(round_: SeenRound, worker: int, child: str) -> tuple[str, bool, str]:
     """The same of a worker's own; the first, if asked for, may come behind one to all."""
     round_.results[worker] += 1
     seen, asked = round_.results[worker], round_.asked_again[worker]
@@ -377,7 +377,7 @@ def _result_to_one(round_: Round, worker: int, child: str) -> tuple[str, bool, s
     return f"result to {child} {worker}", again, why
 
 
-def _too_early(before: Round | None) -> str:
+def _too_early(before: SeenRound | None) -> str:
     """A worker takes a slot only when the round before it is over everywhere."""
     if before is None or before.complete:
         return ""

@@ -18,7 +18,7 @@ def workers_in(bitmap: int) -> list[int]:
 
 
 @dataclass
-class Round:
+class SeenRound:
     """``joined``: each child's first contribution that the capture has, in order; time in ns."""
 
     tag: Tag

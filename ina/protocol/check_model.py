@@ -38,7 +38,7 @@ Bounds = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Round:
+class CheckRound:
     """What all workers say alike in a round, or their pads do not cancel."""
 
     number: int  # the sequence number, not wrapped around: it never comes twice; below 2^56
@@ -76,19 +76,19 @@ class CheckModel:
         self.bits = bits
         self.modulus = 1 << 2 * bits
         self.weights = [
-            self.random(Round(i, value_type=0), _WEIGHT) | 1 for i in range(values)
+            self.random(CheckRound(i, value_type=0), _WEIGHT) | 1 for i in range(values)
         ]  # odd
         self.worth = [
-            0 if claim is Claim.NONE else self.random(Round(claim, value_type=0), _CLAIM) | 1
+            0 if claim is Claim.NONE else self.random(CheckRound(claim, value_type=0), _CLAIM) | 1
             for claim in Claim
         ]
 
-    def random(self, of: Round, which: int) -> int:
+    def random(self, of: CheckRound, which: int) -> int:
         """A pseudo-random number, as wide as the sums are here."""
         return siphash(self.key, of.words(self.epoch, which)) % self.modulus
 
     def contribute(
-        self, of: Round, worker: int, values: Sequence[int], claim: Claim = Claim.NONE
+        self, of: CheckRound, worker: int, values: Sequence[int], claim: Claim = Claim.NONE
     ) -> int:
         """The header's field ``check``."""
         following = (worker + 1) % self.workers
@@ -100,7 +100,7 @@ class CheckModel:
 
     def verify(
         self,
-        of: Round,
+        of: CheckRound,
         sums: Sequence[int],
         check: int,
         scale: Bounds = (0, 0),

@@ -82,7 +82,7 @@ class Parent:
 
 
 @dataclass(frozen=True)
-class Job:
+class ModelJob:
     """What the controller installs for a job. ``epoch`` is the whole 32-bit number, from 1."""
 
     number: int
@@ -156,12 +156,12 @@ class SwitchModel:
         self.slots_total = slots
         self.slots: dict[int, Slot] = defaultdict(lambda: Slot(values=(0,) * values_per_packet))
         """By number; one that nothing has reached yet is as at power-on."""
-        self.jobs: dict[int, Job] = {}
-        self.owners: dict[int, Job] = {}
+        self.jobs: dict[int, ModelJob] = {}
+        self.owners: dict[int, ModelJob] = {}
         """By epoch: those of them that share slots. They get what is put out of one of theirs."""
         self.now_us = 0
         """32 bits of any clock; whoever has one sets it."""
-        self.older: dict[tuple[int, int], Job] = {}
+        self.older: dict[tuple[int, int], ModelJob] = {}
         """By number and the header's epoch: other mappings of jobs that change to another."""
         self.drops: Counter[DropReason] = Counter()
         self.outcomes: Counter[tuple[int, Outcome]] = Counter()  # by job number
@@ -176,7 +176,7 @@ class SwitchModel:
         becomes of it.
         """
 
-    def install(self, job: Job) -> None:
+    def install(self, job: ModelJob) -> None:
         """Admits the job, in the place of an earlier epoch of it. No slot is touched.
 
         Raises InvalidInputError: not 1 to 32 children, a rank that shares and is not one of them,
@@ -197,7 +197,7 @@ class SwitchModel:
         if job.claims is not None:
             self.owners[job.epoch] = job
 
-    def install_beside(self, job: Job) -> None:
+    def install_beside(self, job: ModelJob) -> None:
         """Admits another mapping of a job; the one it has is in ``older`` until remove_older()."""
         older = self.jobs.pop(job.number)
         self.install(job)
@@ -244,7 +244,7 @@ class SwitchModel:
         return header, tuple(values.tolist())
 
     def contribute(
-        self, job: Job, header: Header, values: tuple[int, ...], congested: bool = False
+        self, job: ModelJob, header: Header, values: tuple[int, ...], congested: bool = False
     ) -> list[Departure]:
         """Processes a child's contribution. Raises Dropped."""
         flags = (header.flags | (Flag.ECN if congested else NO_FLAGS)) & self.gathers
@@ -268,7 +268,7 @@ class SwitchModel:
         return list(self._distribute(outcome, job, slot, header))
 
     def _share(
-        self, job: Job, claims: Claims, header: Header, part: Contribution
+        self, job: ModelJob, claims: Claims, header: Header, part: Contribution
     ) -> list[Departure]:
         """At slots that jobs share, all that leaves goes up. Raises Dropped."""
         is_resend = bool(header.flags & Flag.RESEND) or header.copy > 0
@@ -302,7 +302,7 @@ class SwitchModel:
         values = slot.values[: header.value_count]
         return [_up(job, replace(told, flags=told.flags | marks), values, held)]
 
-    def admit(self, sender: Attachment, header: Header) -> Job:
+    def admit(self, sender: Attachment, header: Header) -> ModelJob:
         """Returns the job if it is its child's contribution, or the result of its parent."""
         if header.kind not in (Kind.CONTRIBUTION, Kind.RESULT):
             raise Dropped(DropReason.KIND)
@@ -320,7 +320,7 @@ class SwitchModel:
         return job
 
     @staticmethod
-    def _whose(job: Job, header: Header) -> int:
+    def _whose(job: ModelJob, header: Header) -> int:
         """Whose parts a contribution holds; 0: it says that it is of others than its sender's."""
         bits = job.bits_of(header.worker)
         if header.worker not in job.sets:
@@ -328,13 +328,13 @@ class SwitchModel:
         return header.contributors if header.contributors & ~bits == 0 else 0
 
     @staticmethod
-    def _is_neighbour(job: Job, sender: Attachment, header: Header) -> bool:
+    def _is_neighbour(job: ModelJob, sender: Attachment, header: Header) -> bool:
         if header.kind is Kind.RESULT:
             parent = job.parent
             return parent is not None and (parent.at, parent.worker) == (sender, header.worker)
         return header.worker < len(job.workers) and job.workers[header.worker] == sender
 
-    def physical_slot(self, job: Job, header: Header) -> int:
+    def physical_slot(self, job: ModelJob, header: Header) -> int:
         """Returns the index into the switch's memory of the packet's slot. Raises Dropped."""
         if header.slot >= job.slots:
             raise Dropped(DropReason.SLOT)
@@ -342,7 +342,9 @@ class SwitchModel:
             header.slot if job.claims is None else job.claims.lane(header.slot)
         )
 
-    def pass_down(self, job: Job, header: Header, values: tuple[int, ...]) -> Iterator[Departure]:
+    def pass_down(
+        self, job: ModelJob, header: Header, values: tuple[int, ...]
+    ) -> Iterator[Departure]:
         """The parent's result goes to all children, or to the one that it names. Raises Dropped."""
         receivers = job.receivers
         if job.claims is not None and job.claims.lane(header.slot) < job.claims.claimable:
@@ -360,7 +362,7 @@ class SwitchModel:
             yield Departure(to, replace(header, worker=worker), values)
 
     def _distribute(
-        self, outcome: Outcome, job: Job, slot: Slot, header: Header
+        self, outcome: Outcome, job: ModelJob, slot: Slot, header: Header
     ) -> Iterator[Departure]:
         """The contribution leaves as the result: to all, to its own child, or not at all.
 
@@ -393,7 +395,7 @@ def _with_sum(header: Header, slot: Slot) -> Header:
     )
 
 
-def _up(job: Job, header: Header, values: tuple[int, ...], held: int) -> Departure:
+def _up(job: ModelJob, header: Header, values: tuple[int, ...], held: int) -> Departure:
     """A contribution of this switch to its parent, of those in ``held``."""
     up = job.parent
     assert up is not None
@@ -401,7 +403,7 @@ def _up(job: Job, header: Header, values: tuple[int, ...], held: int) -> Departu
     return Departure(up.at, told, values)
 
 
-def _evicted(owner: Job, header: Header, slot: Slot) -> Departure:
+def _evicted(owner: ModelJob, header: Header, slot: Slot) -> Departure:
     """The sum in a slot, in the packet of whoever takes it over. Nobody asks for its result."""
     where, exponent, value_type = slot.said
     told = replace(

@@ -43,7 +43,7 @@ class Arrival:
 
 
 @dataclass(frozen=True)
-class Change:
+class ItemChange:
     """The control plane takes items off, then writes others, then gives groups other copies."""
 
     delete: tuple[Item, ...] = ()
@@ -57,7 +57,7 @@ class Change:
         device.modify(self.modify)
 
 
-Step: TypeAlias = Arrival | Change
+Step: TypeAlias = Arrival | ItemChange
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _differences(case: Case, device: Device) -> Iterable[str]:
     device.reset(case.values)
     device.insert(powered_on(case))
     for number, step in enumerate(case.steps):
-        if isinstance(step, Change):
+        if isinstance(step, ItemChange):
             step.make(device)
             continue
         sent = by_port(device.process([(step.port, step.frame)]))
@@ -160,7 +160,7 @@ def all_counters(items: Iterable[Item], mode: str) -> list[CounterRef]:
 
 
 def _all_items(case: Case) -> list[Item]:
-    changes = [step for step in case.steps if isinstance(step, Change)]
+    changes = [step for step in case.steps if isinstance(step, ItemChange)]
     return [*case.state, *(item for change in changes for item in change.insert)]
 
 

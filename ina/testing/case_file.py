@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ina.p4 import names
-from ina.testing.case import Arrival, Case, Change, Step
+from ina.testing.case import Arrival, Case, ItemChange, Step
 from ina.testing.device import Ability, Device
 from ina.testing.differential import Finding
 from ina.testing.errors import CaseFileError
@@ -118,7 +118,7 @@ def sent_by(device: Device, case: Case) -> list[PortFrame]:
     device.insert(case.state)
     sent: list[PortFrame] = []
     for step in case.steps:
-        if isinstance(step, Change):
+        if isinstance(step, ItemChange):
             step.make(device)
         else:
             sent += device.process([(step.port, step.frame)])
@@ -131,7 +131,7 @@ def frames_in(case: Case) -> list[PortFrame]:
 
 
 def _step_to_plain(step: Step) -> _Arrival | _Change:
-    if isinstance(step, Change):
+    if isinstance(step, ItemChange):
         return _Change(list(step.delete), list(step.insert), list(step.modify))
     out = [(port, data.hex()) for port, data in step.out]
     return _Arrival(step.port, step.frame.hex(), out)
@@ -139,6 +139,6 @@ def _step_to_plain(step: Step) -> _Arrival | _Change:
 
 def _step_from_plain(step: _Arrival | _Change) -> Step:
     if isinstance(step, _Change):
-        return Change(tuple(step.delete), tuple(step.insert), tuple(step.modify))
+        return ItemChange(tuple(step.delete), tuple(step.insert), tuple(step.modify))
     out = tuple((port, bytes.fromhex(data)) for port, data in step.out)
     return Arrival(step.port, bytes.fromhex(step.frame), out)

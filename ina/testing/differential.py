@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from ina.testing.case import (
     Arrival,
     Case,
-    Change,
+    ItemChange,
     Step,
     all_counters,
     powered_on,
@@ -131,12 +131,12 @@ class Comparison:
         traffic.observe(out)
         return Arrival(port, data, tuple(out))
 
-    def _restart(self, traffic: Traffic) -> Change:
+    def _restart(self, traffic: Traffic) -> ItemChange:
         """One job starts over in a newer epoch."""
         before = dict(traffic.jobs)
         after = traffic.readmit()
         former = before[after.number].job
-        change = Change(job_state(former)[::-1], job_state(after))
+        change = ItemChange(job_state(former)[::-1], job_state(after))
         for each in (self.reference, self.device):
             change.make(each)
         return change
@@ -173,7 +173,7 @@ def read_counters(case: Case, device: Device) -> dict[CounterRef, Count]:
     """Every counter of the case's jobs and of the entries that are there at its end."""
     items: list[Item] = list(case.state)
     for step in case.steps:
-        if isinstance(step, Change):
+        if isinstance(step, ItemChange):
             items = [item for item in items if item not in step.delete]
             items += step.insert
     refs = [*all_counters(items, device.mode), *counters_of(items)]
@@ -186,7 +186,7 @@ def as_reference_has_it(case: Case, reference: Device) -> Case:
     reference.insert(powered_on(case))
     steps: list[Step] = []
     for step in case.steps:
-        if isinstance(step, Change):
+        if isinstance(step, ItemChange):
             step.make(reference)
             steps.append(step)
         else:

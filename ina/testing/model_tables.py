@@ -12,7 +12,7 @@ from operator import or_
 from ina.p4 import names
 from ina.protocol.shared_model import Claims
 from ina.protocol.spec import Kind
-from ina.protocol.switch_model import Attachment, Job, Parent
+from ina.protocol.switch_model import Attachment, ModelJob, Parent
 from ina.testing.errors import DeviceError
 from ina.testing.state import (
     Count,
@@ -108,7 +108,7 @@ class Tables:
         """Packets and bytes."""
         return self._packets[ref], self._bytes[ref]
 
-    def jobs(self) -> list[tuple[Entry, Job]]:
+    def jobs(self) -> list[tuple[Entry, ModelJob]]:
         """The jobs that the job table admits, each with the workers of the member table."""
         return [(row, self._job(row)) for row in self._entries.get(names.JOBS, {}).values()]
 
@@ -117,7 +117,7 @@ class Tables:
         rows = self._entries.get(names.OWNERS, {}).values()
         return {int(dict(row.match)["epoch"]) for row in rows}
 
-    def _job(self, row: Entry) -> Job:
+    def _job(self, row: Entry) -> ModelJob:
         match, params = dict(row.match), dict(row.params)
         number, epoch = int(match["job"]), int(match["epoch"])
         children = params["full_bitmap"].bit_length()
@@ -139,7 +139,7 @@ class Tables:
         known = reduce(or_, bits)
         for child in range(children):  # who has no entry can be waited for all the same
             bits[child] = bits[child] or 1 << child & params["full_bitmap"] & ~known
-        return Job(
+        return ModelJob(
             number,
             params["epoch"],
             params["first_slot"],

@@ -14,7 +14,7 @@ import msgspec
 from ina.p4 import names
 from ina.protocol.addresses import multicast_mac_of
 from ina.protocol.spec import ALL_WORKERS, PARENT, Kind
-from ina.protocol.switch_model import EPOCH_BITS, Attachment, Job, Parent
+from ina.protocol.switch_model import EPOCH_BITS, Attachment, ModelJob, Parent
 from ina.testing.frames import SWITCH_IPV4
 
 MatchValue: TypeAlias = int | str
@@ -88,7 +88,7 @@ def job_group(number: int) -> int:
     return number + 1
 
 
-def job_copies(job: Job) -> MulticastGroup:
+def job_copies(job: ModelJob) -> MulticastGroup:
     """The copies of the job's results; instance 256 makes the one that workers share."""
     copies = tuple((at.port, worker + 1) for worker, at in job.receivers)
     return MulticastGroup(job_group(job.number), copies)
@@ -99,7 +99,7 @@ def own_address(ipv4: int = SWITCH_IPV4) -> Entry:
     return Entry(names.OWN_ADDRESSES, (("dst_addr", ipv4),), names.OURS)
 
 
-def job_state(job: Job) -> tuple[Item, ...]:
+def job_state(job: ModelJob) -> tuple[Item, ...]:
     """Everything that the controller installs for a job, members last; not the own address."""
     workers = range(len(job.workers))
     return (
@@ -115,7 +115,7 @@ def job_state(job: Job) -> tuple[Item, ...]:
     )
 
 
-def job_entry(job: Job) -> Entry:
+def job_entry(job: ModelJob) -> Entry:
     """Admits packets that carry the job's number and the low bits of its epoch."""
     params = (
         ("epoch", job.epoch),
@@ -147,7 +147,7 @@ def job_entry(job: Job) -> Entry:
     return Entry(names.JOBS, match, names.ADMIT_SHARED_JOB, (*params, *above, *claims))
 
 
-def owner_entry(job: Job, parent: Parent) -> Entry:
+def owner_entry(job: ModelJob, parent: Parent) -> Entry:
     """Says where a sum of the job's goes that is put out of a shared slot."""
     params = (
         ("job", job.number),
@@ -160,18 +160,18 @@ def owner_entry(job: Job, parent: Parent) -> Entry:
     return Entry(names.OWNERS, (("epoch", job.epoch),), names.OWNER_IS, params)
 
 
-def parent_entry(job: Job, parent: Parent) -> Entry:
+def parent_entry(job: ModelJob, parent: Parent) -> Entry:
     """Lets the parent's results in, from its port and address alone."""
     match = _member_match(job, parent.at, parent.worker, Kind.RESULT)
     return Entry(names.MEMBERS, match, names.ADMIT_PARENT)
 
 
-def parent_receiver_entry(job: Job, parent: Parent) -> Entry:
+def parent_receiver_entry(job: ModelJob, parent: Parent) -> Entry:
     """Says where the job's sums go up to."""
     return _receiver(job, PARENT, parent.at)
 
 
-def child_entries(job: Job, parent: Parent) -> tuple[Entry, ...]:
+def child_entries(job: ModelJob, parent: Parent) -> tuple[Entry, ...]:
     """Says to which child a path leads; the root needs none of these."""
     return tuple(
         Entry(
@@ -184,7 +184,7 @@ def child_entries(job: Job, parent: Parent) -> tuple[Entry, ...]:
     )
 
 
-def member_entry(job: Job, worker: int) -> Entry:
+def member_entry(job: ModelJob, worker: int) -> Entry:
     """Lets the worker's packets in, from its port and address alone."""
     match = _member_match(job, job.workers[worker], worker, Kind.CONTRIBUTION)
     bits = job.bits_of(worker)
@@ -194,7 +194,7 @@ def member_entry(job: Job, worker: int) -> Entry:
 
 
 def _member_match(
-    job: Job, at: Attachment, worker: int, kind: Kind
+    job: ModelJob, at: Attachment, worker: int, kind: Kind
 ) -> tuple[tuple[str, MatchValue], ...]:
     return (
         ("ingress_port", at.port),
@@ -207,13 +207,13 @@ def _member_match(
     )
 
 
-def receiver_entry(job: Job, worker: int) -> Entry:
+def receiver_entry(job: ModelJob, worker: int) -> Entry:
     """Says where the worker's results go; with ALL_WORKERS, where those that are shared go."""
     at = dict(job.receivers)[worker] if worker == ALL_WORKERS else job.workers[worker]
     return _receiver(job, worker, at)
 
 
-def _receiver(job: Job, worker: int, at: Attachment) -> Entry:
+def _receiver(job: ModelJob, worker: int, at: Attachment) -> Entry:
     return Entry(
         names.RECEIVERS,
         (("job", job.number), ("worker", worker)),

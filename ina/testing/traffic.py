@@ -24,7 +24,7 @@ from ina.protocol.spec import (
     Kind,
     ValueType,
 )
-from ina.protocol.switch_model import EPOCH_BITS, Attachment, Job, Parent, Sharing
+from ina.protocol.switch_model import EPOCH_BITS, Attachment, ModelJob, Parent, Sharing
 from ina.testing.frames import CE, PAYLOAD_OFFSET, Frame, PortFrame, without_udp_checksum
 from ina.testing.mutations import MUTATIONS, mutate_header
 
@@ -41,7 +41,7 @@ DELIVERED = 0.9  # share of results that reach their worker, and of sums that re
 class LiveJob:
     """A job and how far its workers are: by lane, the chunk that each waits for."""
 
-    job: Job
+    job: ModelJob
     first_seq: int
     waiting: list[list[int]] = field(default_factory=list)
 
@@ -66,7 +66,7 @@ class LiveJob:
 
 def make_jobs(
     rng: random.Random, sizes: list[int], slots: list[int], mode: str = names.PROGRAM
-) -> list[Job]:
+) -> list[ModelJob]:
     """Returns one job a size, in adjacent slot ranges.
 
     Some workers share ports, some addresses, and some the copies of their results. In some jobs the
@@ -87,14 +87,14 @@ def make_jobs(
         )
         epoch = rng.randrange(1, 1 << 17)
         sharing, parent = _sharing(rng, number, size), _parent(rng, number, size)
-        jobs.append(Job(number, epoch, first_slot, count, workers, sharing, parent))
+        jobs.append(ModelJob(number, epoch, first_slot, count, workers, sharing, parent))
         first_slot += count
     if mode == names.SHARED:
         return [_claiming(rng, _of_sets(rng, job), first_slot) for job in jobs]
     return jobs
 
 
-def _claiming(rng: random.Random, job: Job, first_slot: int) -> Job:
+def _claiming(rng: random.Random, job: ModelJob, first_slot: int) -> ModelJob:
     """In most jobs, a switch that shares the slots behind all others', most often all lanes'."""
     if rng.random() < 0.3:
         return job
@@ -112,7 +112,7 @@ def _claiming(rng: random.Random, job: Job, first_slot: int) -> Job:
     return replace(job, first_slot=first_slot + rng.randrange(2), parent=parent, claims=claims)
 
 
-def _of_sets(rng: random.Random, job: Job) -> Job:
+def _of_sets(rng: random.Random, job: ModelJob) -> ModelJob:
     """Perhaps with children of several bits each, of which some say whose parts they bring."""
     children = len(job.workers)
     if rng.random() < 0.5:
@@ -144,7 +144,7 @@ def _parent(rng: random.Random, number: int, size: int) -> Parent | None:
 class Traffic:
     """What arrives at the switch. The same seed gives the same packets, given the same results."""
 
-    def __init__(self, rng: random.Random, values: int, jobs: list[Job]) -> None:
+    def __init__(self, rng: random.Random, values: int, jobs: list[ModelJob]) -> None:
         self.rng = rng
         self.checks = random.Random(values)  # of its own: seeds mean what they meant without it
         self.values = values
@@ -153,7 +153,7 @@ class Traffic:
         self.answers: deque[PortFrame] = deque(maxlen=HISTORY)  # of parents
         self.last_epoch = max(job.epoch for job in jobs)
 
-    def _live(self, job: Job) -> LiveJob:
+    def _live(self, job: ModelJob) -> LiveJob:
         near_the_wrap = self.rng.random() < 0.5
         first = 2**32 - 4 * job.slots if near_the_wrap else job.slots * self.rng.randrange(1000)
         return LiveJob(job, first)
@@ -211,14 +211,14 @@ class Traffic:
         frame = Frame(payload, at.ipv4, at.udp_port, tos=tos, identification=rng.getrandbits(16))
         return at.port, frame.build()
 
-    def _whose(self, job: Job, worker: int) -> int:
+    def _whose(self, job: ModelJob, worker: int) -> int:
         """Of a child that is a set, often all of it; sometimes others, too."""
         bits = job.bits_of(worker)
         if worker not in job.sets or self.rng.random() < 0.4:
             return bits
         return self.rng.getrandbits(MAX_WORKERS) & (bits if self.rng.random() < 0.95 else ~0)
 
-    def _path(self, job: Job, worker: int) -> int:
+    def _path(self, job: ModelJob, worker: int) -> int:
         """That of the worker, or of one somewhere below it, or any."""
         if job.parent is None or self.rng.random() < 0.1:
             return self.rng.getrandbits(PATH_BITS)
@@ -262,7 +262,7 @@ class Traffic:
                 if self.rng.random() < DELIVERED:  # each of several loses its copy by itself
                     live.deliver(worker, int.from_bytes(payload[12:16], "big"))
 
-    def readmit(self) -> Job:
+    def readmit(self) -> ModelJob:
         """Starts a random job over, in a newer epoch."""
         job = self.rng.choice(list(self.jobs.values())).job
         self.last_epoch += self.rng.choice((1, 1, 1, 5, 1 << EPOCH_BITS))

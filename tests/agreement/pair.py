@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ina.protocol.switch_model import Job
+from ina.protocol.switch_model import ModelJob
 from ina.testing.case import all_counters, shown, shown_counter
 from ina.testing.frames import PortFrame
 from ina.testing.model_device import ModelDevice
@@ -23,12 +23,12 @@ class Pair:
         self.reference = ModelDevice(compiled.mode)
         self.compiled = compiled
         self.packets = 0
-        self._jobs: dict[int, Job] = {}
+        self._jobs: dict[int, ModelJob] = {}
         self._seen: list[Item] = []
         for device in (self.reference, self.compiled):
             device.reset(values)
 
-    def install(self, job: Job) -> None:
+    def install(self, job: ModelJob) -> None:
         """Admits the job, or starts it over in a newer epoch."""
         self.remove(job.number)
         self._jobs[job.number] = job

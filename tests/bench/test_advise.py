@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ina.bench import allreduce, ddp, report
-from ina.bench.advise import Costs, Job, advise, costs_of, loopback_bit_s
+from ina.bench.advise import Costs, KnownJob, advise, costs_of, loopback_bit_s
 from ina.bench.report import Report
 from ina.controller.config import Config, SwitchConfig, make_config, path_mtu, with_build
 from ina.controller.errors import ConfigError
@@ -21,7 +21,7 @@ from tests.cli import process
 from tests.cli.process import Outcome, inside
 
 # 100 MB of gradients in 4 buckets, 4 workers, 1 Gbit/s.
-JOB = Job(4, 0.1, 100_000_000, 4, 1e9, 1500)
+JOB = KnownJob(4, 0.1, 100_000_000, 4, 1e9, 1500)
 FREE = Costs(0.0, 0.0, 0.0, 0.0)
 
 
@@ -126,7 +126,7 @@ def test_the_command_measures_what_it_is_not_told(
     """For a user's seconds; here for moments of them."""
     measure, measure_model = allreduce.measure, ddp.measure
 
-    def shorter(where: Any, sizes: Any, case: allreduce.Case, found: Any) -> Any:
+    def shorter(where: Any, sizes: Any, case: allreduce.AllReduceCase, found: Any) -> Any:
         return measure(where, sizes, replace(case, seconds=0.2), found)
 
     def shorter_model(*args: Any, **settings: Any) -> Any:

@@ -48,9 +48,9 @@ def test_switch_leaves_out_for_bmv2_what_its_links_do_not_bear(
 ) -> None:
     """Its links have an MTU of 1500: a job of 1024 values a packet would wait for its deadline."""
 
-    def row(name: str, values: int, workers: int) -> switch.Measurement:
+    def row(name: str, values: int, workers: int) -> switch.SwitchRow:
         rate = workers * (8.0 if name == "soft-udp" else 4.0)
-        return switch.Measurement(name, values, workers, rate, rate, rate, 1, 1.0, 1.0, 1.0, 0)
+        return switch.SwitchRow(name, values, workers, rate, rate, rate, 1, 1.0, 1.0, 1.0, 0)
 
     monkeypatch.setattr(switch, "why_not_bmv2", lambda: "")
     monkeypatch.setattr(switch, "measure", lambda v, n, *_, multicast: row("soft-udp", v, n))

@@ -21,7 +21,7 @@ from ina.bench.plot import Panel
 from ina.bench.report import rows_of
 from ina.bench.spread import spread
 
-CASE = allreduce.Case("float32", 4, "sum", 256, 3, 1.0)
+CASE = allreduce.AllReduceCase("float32", 4, "sum", 256, 3, 1.0)
 KIB, MIB = 1 << 10, 1 << 20
 
 
@@ -165,8 +165,8 @@ def test_no_text_of_a_bar_meets_another(workers: tuple[int, ...]) -> None:
 
 
 def test_steps_of_a_model() -> None:
-    def row(workers: int, backend: str, step_s: float) -> ddp.Measurement:
-        return ddp.Measurement(
+    def row(workers: int, backend: str, step_s: float) -> ddp.StepRow:
+        return ddp.StepRow(
             *("digits", workers, backend, 1000, 4000, 1, step_s, 0.9 * step_s, 1.1 * step_s, 5),
             *(0.001, 100.0, "images", 0.1, None, None, 2.0, 0),
         )

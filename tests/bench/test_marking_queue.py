@@ -13,7 +13,7 @@ import pytest
 from ina import netns
 from ina.bench import bpf
 from ina.bench.bpf import BpfError, Label, Step, Wide
-from ina.bench.marking_queue import Counts, Look, MarkingQueue
+from ina.bench.marking_queue import Counts, MarkingQueue, QueueCounts
 from ina.bench.queue_watch import QueueWatch
 from ina.netns import End, ip
 from tests.emulate.networks import need
@@ -134,10 +134,10 @@ def test_a_watch_tells_what_went_through_between_any_times() -> None:
         def __init__(self) -> None:
             self.looks = 0
 
-        def look(self) -> Look:
+        def look(self) -> QueueCounts:
             self.looks += 1
             counts = Counts(self.looks, 10 * self.looks, 0, 0)
-            return Look(counts, Counts(0, 0, 0, self.looks), self.looks, 9)
+            return QueueCounts(counts, Counts(0, 0, 0, self.looks), self.looks, 9)
 
     steady = Steady()
     with QueueWatch(steady) as watch:  # type: ignore[arg-type]

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from ina.bench import mpi
-from ina.bench.allreduce import Case, Measurement, make_measurement
+from ina.bench.allreduce import AllReduceCase, AllReduceRow, make_measurement
 from ina.bench.mpi_worker import _wrong
 from ina.bench.spread import spread
 from ina.errors import DeadlineError, InaError
 from tests.bench.command import bench
 
-CASE = Case("float32", 4, "sum", 256, 3, 1.0)
+CASE = AllReduceCase("float32", 4, "sum", 256, 3, 1.0)
 ELEMS = 1 << 14
 
 
-def gloo(time_s: float) -> Measurement:
+def gloo(time_s: float) -> AllReduceRow:
     return make_measurement(
         workers=2,
         backend="gloo",

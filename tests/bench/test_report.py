@@ -106,7 +106,7 @@ def test_a_regression_and_a_wrong_sum_exit_with_1(
 
 
 def rows() -> list[dict[str, Any]]:
-    case = allreduce.Case("float32", 4, "sum", 256, 3, 1.0)
+    case = allreduce.AllReduceCase("float32", 4, "sum", 256, 3, 1.0)
     made = [
         allreduce.make_measurement(
             workers=workers,
@@ -148,7 +148,7 @@ def test_plots_are_written(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize(("multicast", "crossings"), [(False, 8), (True, 5)])
 def test_a_limit_counts_what_the_switch_sends_once_once(multicast: bool, crossings: int) -> None:
     """4 workers' tensors go up; results come down to each, or once for all."""
-    case = allreduce.Case("float32", 4, "sum", 256, 3, 1.0)
+    case = allreduce.AllReduceCase("float32", 4, "sum", 256, 3, 1.0)
     item = {"name": "ina", "transport": "udp", "host_node": None}
     found = allreduce._limit_s(Loopback(4), item, 1024, 1e9, multicast, case)
     assert found == pytest.approx(crossings * (4096 + 4 * 32) / 1e9)
@@ -168,7 +168,7 @@ def test_the_panels_of_a_plot() -> None:
 
 
 def test_the_table_tells_losses_and_fits_a_terminal() -> None:
-    case = allreduce.Case("float32", 4, "sum", 256, 3, 1.0)
+    case = allreduce.AllReduceCase("float32", 4, "sum", 256, 3, 1.0)
     resends = {"retransmissions": 9, "losses": 4, "spurious_resends": 3, "probes": 2}
     row = allreduce.make_measurement(
         workers=2, backend="ina", count=1 << 24, times=spread([0.1]), wrong=0, limit_s=None,
@@ -192,7 +192,7 @@ def test_the_table_tells_losses_and_fits_a_terminal() -> None:
 
 
 def test_ddp_fits_a_terminal() -> None:
-    row = ddp.Measurement(
+    row = ddp.StepRow(
         *("resnet50", 8, "gloo", 25_600_000, 102_400_000, 25, 1.5, 1.4, 1.6, 5, 0.1, 12345.0),
         *("images", 0.1, None, None, 2.0, 0),
     )

@@ -93,7 +93,7 @@ def test_a_change_that_does_not_end_is_told(
     monkeypatch.setattr(resize_worker, "_CHANGE_S", 0.0 if len(jobs) == 1 else 30.0)
     for pause in ("_CALM_S", "SETTLE_S", "_POLL_S"):
         monkeypatch.setattr(resize_worker, pause, 0.0)
-    change = resize_worker.Change("controller", "job", 128)
+    change = resize_worker.Resize("controller", "job", 128)
     change.start()
     change.join(30.0)
     assert (None if change.failed is None else str(change.failed)) == said

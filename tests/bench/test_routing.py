@@ -16,7 +16,7 @@ from tests.bench.command import bench
 from tests.cli.process import inside
 from tests.emulate.networks import need
 
-CASE = routing.Case(1e8, ["nearest", "ina", "gloo"], 1, 2, 64, TOPOLOGY)
+CASE = routing.RoutingCase(1e8, ["nearest", "ina", "gloo"], 1, 2, 64, TOPOLOGY)
 
 
 def test_one_cable_is_narrow_and_the_name_of_a_job_says_its_placement() -> None:
@@ -39,8 +39,8 @@ def test_no_step_is_faster_than_its_links(uplink_bit_s: float, limit_s: float) -
     assert routing.limit_s(CASE, uplink_bit_s, [1e6, 1e6], 0) == pytest.approx(limit_s)
 
 
-def _row(placement: str, job: int, step_s: float, share: float = 0.5) -> routing.Measurement:
-    return routing.Measurement(
+def _row(placement: str, job: int, step_s: float, share: float = 0.5) -> routing.PlacementRow:
+    return routing.PlacementRow(
         *("10mbit", placement, job, 3, 100, step_s, step_s, step_s, 2, share * step_s, share, 0)
     )
 

@@ -11,8 +11,8 @@ import pytest
 from ina.bench import job_counters
 from ina.bench.emulated_star import emulated_star
 from ina.bench.limits import ina_wire_bytes
-from ina.bench.shared_star import Plan
-from ina.bench.sharing import WAYS, Case, measure, panels
+from ina.bench.shared_star import StarShape
+from ina.bench.sharing import WAYS, SharingCase, measure, panels
 from ina.bench.sharing_worker import Steps, pauses_s
 from ina.emulate.topology import SwitchKind
 from ina.errors import InaError
@@ -57,10 +57,10 @@ def test_jobs_have_exact_sums_in_each_way(more: tuple[str, ...]) -> None:
 def test_a_switch_on_packet_sockets_shares_its_slots_too(kind: SwitchKind) -> None:
     need(kind)
     rate_bit_s = 2e7
-    case = Case(
+    case = SharingCase(
         *(2, 2, 4096, 2, 1, 0.5, 16, 64), rate_bit_s=rate_bit_s, aggregator_bit_s=2 * rate_bit_s
     )
-    plan = Plan(
+    plan = StarShape(
         workers=4,
         link="20mbit",
         rate_bit_s=rate_bit_s,
@@ -153,7 +153,7 @@ def test_a_wrong_sum_is_counted() -> None:
 
 
 def test_half_of_a_step_computes_where_the_tensor_has_the_link() -> None:
-    case = Case(
+    case = SharingCase(
         *(4, 2, 1 << 20, 10, 5, 0.5, 128, VALUES),
         rate_bit_s=2e8,
         aggregator_bit_s=2e8,

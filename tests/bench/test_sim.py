@@ -18,7 +18,7 @@ from tests.bench.command import bench
 from tests.cli.process import inside
 from tests.emulate.networks import need
 
-CASE = both.Case(
+CASE = both.AgreementCase(
     link="100mbit",
     rate_bit_s=1e8,
     queue_bytes=1 << 20,
@@ -65,7 +65,7 @@ def test_causes_have_ratios_of_their_own() -> None:
 
 def test_rounds_come_to_their_median() -> None:
     rounds = [
-        both.Round(seconds=seconds, sent=10, resends=3, lost=1, overtaken=1, probes=1)
+        both.SideRun(seconds=seconds, sent=10, resends=3, lost=1, overtaken=1, probes=1)
         for seconds in (0.2, 0.1, 0.4)
     ]
     found = both.side(rounds, CASE, 0, 7)

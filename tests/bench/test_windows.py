@@ -10,15 +10,15 @@ import pytest
 
 from ina.bench import limits, tcp_flow, windows_sim
 from ina.bench.agreement import Costs
-from ina.bench.dumbbell import Plan
+from ina.bench.dumbbell import DumbbellShape
 from ina.bench.marking_queue import Counts
 from ina.bench.queue_watch import Passed
 from ina.bench.spread import Spread
 from ina.bench.tcp_flow import require_iperf3, why_not
-from ina.bench.windows import Case, Measurement, Round, _measurement, promises
+from ina.bench.windows import Bottleneck, BottleneckRun, WindowRow, _measurement, promises
 from ina.bench.windows_agreement import agreement
 from ina.bench.windows_sim import Simulated
-from ina.bench.windows_worker import COUNTS, Part, parts
+from ina.bench.windows_worker import COUNTS, RankCounts, parts
 from ina.errors import MissingToolError
 from tests.bench.command import bench
 from tests.cli.process import inside
@@ -71,16 +71,16 @@ def test_tcp_and_the_simulator_beside_it() -> None:
     assert ran.namespaces == []
 
 
-def part(mbit_s: float, **counts: int) -> Part:
+def part(mbit_s: float, **counts: int) -> RankCounts:
     """Of half a second."""
     told = dict.fromkeys(COUNTS, 0) | {"bytes_done": round(mbit_s * 0.5e6 / 8)} | counts
-    return Part(0.5, 40, told)
+    return RankCounts(0.5, 40, told)
 
 
-def made(case: Case, jobs: list[list[float]], tcp: list[float] | None = None) -> Measurement:
+def made(case: Bottleneck, jobs: list[list[float]], tcp: list[float] | None = None) -> WindowRow:
     """Of jobs' rates by job and round, at 100 Mbit/s, and TCP's."""
     rounds = [
-        Round(
+        BottleneckRun(
             [job[number] for job in jobs],
             None if tcp is None else tcp[number],
             Passed(Counts(900, 0, 0, 100), Counts(0, 0, 0, 7), (1024, 2048)),
@@ -97,7 +97,7 @@ def made(case: Case, jobs: list[list[float]], tcp: list[float] | None = None) ->
 
 def test_parts_and_shares_are_of_what_is_on_the_wire() -> None:
     payload = limits.ina_payload_share(360)
-    row = made(Case(2, "cubic"), [[30.0, 31.0, 32.0], [20.0, 21.0, 22.0]], [40.0, 41.0, 42.0])
+    row = made(Bottleneck(2, "cubic"), [[30.0, 31.0, 32.0], [20.0, 21.0, 22.0]], [40.0, 41.0, 42.0])
     assert row.case == "2 jobs, cubic"
     assert row.jobs_mbit_s == [31.0, 21.0]
     assert row.job == Spread(26.0, 25.5, 26.5, 3)
@@ -114,23 +114,25 @@ def test_parts_and_shares_are_of_what_is_on_the_wire() -> None:
 
 def test_promises_are_of_the_case() -> None:
     spread = Spread(0.96, 0.9, 1.0, 3)
-    assert promises(Case(1), 0.97, [0.97], None, None) == {"share of limit at least 0.97": True}
-    assert promises(Case(2), 0.5, [0.5, 0.5], None, spread) == {"Jain at least 0.95": True}
+    assert promises(Bottleneck(1), 0.97, [0.97], None, None) == {
+        "share of limit at least 0.97": True
+    }
+    assert promises(Bottleneck(2), 0.5, [0.5, 0.5], None, spread) == {"Jain at least 0.95": True}
     for jobs, tcp, holds in (
         ([1.5, 0.75], 0.7, True),
         ([1.6, 0.75], 0.7, False),
         ([1.0, 1.0], 0.66, False),
         ([0.66, 1.0], 1.0, False),
     ):
-        found = promises(Case(2, "cubic"), 1.0, jobs, tcp, spread)
+        found = promises(Bottleneck(2, "cubic"), 1.0, jobs, tcp, spread)
         assert found["parts within 1.5 times"] is holds
 
 
 def test_what_ranks_tell_is_cut_into_rounds() -> None:
     numbers = [500_000, 7, *range(10), 250_000, 8, *range(10, 20)]
     assert parts(numbers) == [
-        Part(0.5, 7, dict(zip(COUNTS, range(10), strict=True))),
-        Part(0.25, 8, dict(zip(COUNTS, range(10, 20), strict=True))),
+        RankCounts(0.5, 7, dict(zip(COUNTS, range(10), strict=True))),
+        RankCounts(0.25, 8, dict(zip(COUNTS, range(10, 20), strict=True))),
     ]
 
 
@@ -145,7 +147,7 @@ def test_what_ranks_tell_is_cut_into_rounds() -> None:
 def test_an_agreement_of_shares_is_within_a_factor(
     marked: float, dropped: float, holds: tuple[str, str]
 ) -> None:
-    real = made(Case(2, "cubic"), [[30.0], [30.0]], [30.0])
+    real = made(Bottleneck(2, "cubic"), [[30.0], [30.0]], [30.0])
     found = agreement(real, Simulated([30.0, 27.1], 31.4, 1.0, marked, dropped, 0, 0))
     assert found.goodput == pytest.approx(57.1 / 60)
     assert found.goodput_holds
@@ -157,28 +159,28 @@ def test_an_agreement_of_shares_is_within_a_factor(
 
 
 def test_next_to_nothing_on_both_sides_is_no_ratio() -> None:
-    real = made(Case(1), [[90.0]])
-    quiet = Measurement(**{**vars(real), "marked_share": 0.0, "dropped_share": None})
+    real = made(Bottleneck(1), [[90.0]])
+    quiet = WindowRow(**{**vars(real), "marked_share": 0.0, "dropped_share": None})
     found = agreement(quiet, Simulated([90.0], None, None, 9e-4, 0.0, 0, 0))
     assert (found.marked, found.marked_holds, found.tcp) == (None, "too few", None)
     assert (found.dropped, found.dropped_holds) == (None, "too few")
 
 
 def test_a_simulated_job_that_is_alone_fills_the_link() -> None:
-    plan = Plan(2, 1, "100mbit", 1e8, 256 << 10, 64 << 10, 360, {"algorithm": "fixed"})
-    found = windows_sim.run(plan, Case(1), Costs(700, 700, 30, 20), 0.2, 0.2)
+    plan = DumbbellShape(2, 1, "100mbit", 1e8, 256 << 10, 64 << 10, 360, {"algorithm": "fixed"})
+    found = windows_sim.run(plan, Bottleneck(1), Costs(700, 700, 30, 20), 0.2, 0.2)
     (mbit_s,) = found.jobs_mbit_s
     assert mbit_s == pytest.approx(100 * limits.ina_payload_share(360), rel=0.02)
-    gives_way = Plan(2, 1, "100mbit", 1e8, 256 << 10, 64 << 10, 360, {"algorithm": "ina"})
-    beside = windows_sim.run(gives_way, Case(2, "cubic"), Costs(700, 700, 30, 20), 0.2, 0.2)
+    gives_way = DumbbellShape(2, 1, "100mbit", 1e8, 256 << 10, 64 << 10, 360, {"algorithm": "ina"})
+    beside = windows_sim.run(gives_way, Bottleneck(2, "cubic"), Costs(700, 700, 30, 20), 0.2, 0.2)
     assert beside.tcp_mbit_s is not None
     assert beside.tcp_mbit_s > 0
 
 
 def test_two_simulated_jobs_share_a_slow_link_alike() -> None:
     """Its queue holds ten times what is on the way, so what leaves at once meets itself there."""
-    plan = Plan(2, 0, "200mbit", 2e8, 256 << 10, 64 << 10, 360, {"algorithm": "ina"})
-    found = windows_sim.run(plan, Case(2), Costs(1000, 500, 50, 20), 0.6, 1.0)
+    plan = DumbbellShape(2, 0, "200mbit", 2e8, 256 << 10, 64 << 10, 360, {"algorithm": "ina"})
+    found = windows_sim.run(plan, Bottleneck(2), Costs(1000, 500, 50, 20), 0.6, 1.0)
     assert found.jain is not None
     assert found.jain > 0.97
 

@@ -26,7 +26,7 @@ from ina.controller.topology.tree import (
 )
 from ina.p4 import names
 from ina.protocol.shared_model import Claims
-from ina.protocol.switch_model import Job as ModelJob
+from ina.protocol.switch_model import ModelJob
 from ina.testing import state
 from tests.controller.test_tree_plan import addresses, as_model, job_over, plain, racks
 

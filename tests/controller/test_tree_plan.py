@@ -19,8 +19,7 @@ from ina.controller.topology.tree import Node, Tree
 from ina.p4 import names
 from ina.protocol.addresses import mac_of
 from ina.protocol.spec import path_of
-from ina.protocol.switch_model import Attachment, Parent
-from ina.protocol.switch_model import Job as ModelJob
+from ina.protocol.switch_model import Attachment, ModelJob, Parent
 from ina.testing import state
 
 NUMBER, EPOCH, SLOTS = 7, 0x0003_0009, 64

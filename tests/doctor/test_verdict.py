@@ -8,10 +8,10 @@ import pytest
 
 from ina.doctor.evidence import Evidence, read_evidence
 from ina.doctor.probe import Echo
-from ina.doctor.verdict import Way, judge_full, judge_small
+from ina.doctor.verdict import BothEnds, judge_full, judge_small
 from ina.rpc import controller_pb2 as pb2
 
-WAY = Way("10.0.0.2", "10.0.0.1:17760")
+WAY = BothEnds("10.0.0.2", "10.0.0.1:17760")
 GOOD = Echo(0, sent=10, answered=10, round_trips_s=[1e-4] * 10)
 NONE = Echo(0, sent=10)
 FULL = Echo(256, sent=10)

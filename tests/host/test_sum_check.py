@@ -14,7 +14,7 @@ from ina._native import check as native
 from ina._native.check import SumCheck
 from ina._native.host import VerifyMode
 from ina.protocol import check_model
-from ina.protocol.check_model import Bounds, CheckModel, Claim, Round
+from ina.protocol.check_model import Bounds, CheckModel, CheckRound, Claim
 
 JOBS = 2000 if os.environ.get("INA_LONG_TESTS") else 200
 KEY = bytes(range(16))
@@ -29,7 +29,7 @@ def wire(values: NDArray[Any]) -> bytes:
 
 
 def contribute(
-    check: SumCheck, of: Round, values: bytes, claim: Claim = Claim.NONE
+    check: SumCheck, of: CheckRound, values: bytes, claim: Claim = Claim.NONE
 ) -> tuple[int, int]:
     return check.contribute(
         of.number, of.digest, of.value_type, of.exponent, _NATIVE[claim], values
@@ -38,7 +38,7 @@ def contribute(
 
 def verify(
     check: SumCheck,
-    of: Round,
+    of: CheckRound,
     expected: int,
     values: bytes,
     sent: int,
@@ -49,8 +49,10 @@ def verify(
     )
 
 
-def some_round(rng: random.Random, value_type: int, values: int) -> Round:
-    return Round(rng.getrandbits(56), rng.getrandbits(64), value_type, rng.getrandbits(8), values)
+def some_round(rng: random.Random, value_type: int, values: int) -> CheckRound:
+    return CheckRound(
+        rng.getrandbits(56), rng.getrandbits(64), value_type, rng.getrandbits(8), values
+    )
 
 
 def test_siphash_is_the_models() -> None:
@@ -147,7 +149,7 @@ def test_no_right_sum_is_refused_and_no_flipped_bit_is_missed() -> None:
 def test_numbers_of_claims_are_found_among_all_that_fit(workers: int) -> None:
     """Of two kinds at once, as with NaN: one by one, or for many workers looked up."""
     rng = random.Random(workers)
-    of = Round(7, 8, 1, 9, 0)
+    of = CheckRound(7, 8, 1, 9, 0)
     check = SumCheck(VerifyMode.KEYED, KEY, 9, 0, workers, 1)
     model = CheckModel(KEY, 9, workers, 1)
     _, expected = contribute(check, of, b"")
@@ -175,7 +177,7 @@ def test_numbers_of_claims_are_found_among_all_that_fit(workers: int) -> None:
 
 @pytest.mark.parametrize("mode", [VerifyMode.ACCIDENTS, VerifyMode.KEYED])
 def test_one_worker_twice_does_not_stand_for_another(mode: VerifyMode) -> None:
-    of = Round(5, 6, 1, 7, 4)
+    of = CheckRound(5, 6, 1, 7, 4)
     values = np.arange(4)
     checks = [SumCheck(mode, KEY, 9, w, 4, 4) for w in range(4)]
     sent = [contribute(check, of, wire(values)) for check in checks]
@@ -188,7 +190,7 @@ def test_one_worker_twice_does_not_stand_for_another(mode: VerifyMode) -> None:
 
 
 def test_another_key_or_epoch_does_not_verify() -> None:
-    of = Round(5, 6, 1, 7, 4)
+    of = CheckRound(5, 6, 1, 7, 4)
     values = wire(np.arange(4))
     right = SumCheck(VerifyMode.KEYED, KEY, 9, 0, 1, 4)
     sent, expected = contribute(right, of, values)

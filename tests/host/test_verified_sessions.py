@@ -14,7 +14,7 @@ from ina.errors import InvalidInputError
 from ina.host import CorruptedSumError, InvalidTicketError, JobFailedError, Session, Ticket
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import Outcome, Slot
-from ina.protocol.switch_model import Departure, Job, SwitchModel
+from ina.protocol.switch_model import Departure, ModelJob, SwitchModel
 from ina.protocol.verify import Verify
 from tests.host.fake_controller import FakeController
 from tests.host.udp_model import UdpModel, closing
@@ -28,7 +28,7 @@ class Forgetful(SwitchModel):
     damages = False
 
     def _distribute(
-        self, outcome: Outcome, job: Job, slot: Slot, header: Header
+        self, outcome: Outcome, job: ModelJob, slot: Slot, header: Header
     ) -> Iterator[Departure]:
         for one in super()._distribute(outcome, job, slot, header):
             if self.damages and one.values:

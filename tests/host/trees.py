@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ina.host.trees import TreePlace
 from ina.protocol.spec import path_of
-from ina.protocol.switch_model import Attachment, Job, Parent, SwitchModel
+from ina.protocol.switch_model import Attachment, ModelJob, Parent, SwitchModel
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,9 @@ class Forest:
         self.names[at] = node.name
         install = switch.install_beside if job in switch.jobs else switch.install
         install(
-            Job(job, self._epoch, self._used[node.name], 2 * lanes, tuple(children), parent=parent)
+            ModelJob(
+                job, self._epoch, self._used[node.name], 2 * lanes, tuple(children), parent=parent
+            )
         )
         self._used[node.name] += 2 * lanes
 

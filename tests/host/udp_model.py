@@ -17,7 +17,7 @@ from ina.host.failure_latch import OnFailure
 from ina.host.udp import UdpLink
 from ina.protocol.codec import encode
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT
-from ina.protocol.switch_model import Attachment, Job, Sharing, SwitchModel
+from ina.protocol.switch_model import Attachment, ModelJob, Sharing, SwitchModel
 
 
 @contextmanager
@@ -124,7 +124,7 @@ class UdpModel:
         shared = frozenset(range(len(workers))) if sharing is None else sharing
         group = Sharing(shared, int(IPv4Address(self.group))) if self.group and shared else None
         with self._lock:
-            self.model.install(Job(job, epoch, 0, slots or self.slots, workers, group))
+            self.model.install(ModelJob(job, epoch, 0, slots or self.slots, workers, group))
 
     def install_beside(self, job: int, epoch: int, first_slot: int, slots: int) -> None:
         """Another mapping of a job that there is."""

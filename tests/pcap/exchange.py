@@ -14,7 +14,7 @@ from scapy.utils import PcapNgWriter, wrpcap
 from ina.protocol.codec import Header, encode
 from ina.protocol.slot_model import Outcome
 from ina.protocol.spec import NO_FLAGS, UDP_PORT, Flag, path_of
-from ina.protocol.switch_model import Attachment, Departure, Job, Sharing, SwitchModel
+from ina.protocol.switch_model import Attachment, Departure, ModelJob, Sharing, SwitchModel
 
 JOB, SLOTS, VALUES = 9, 4, 2
 SWITCH = "10.0.0.254"
@@ -60,7 +60,7 @@ class Exchange:
         self.epoch = epoch
         sharing = Sharing(self.listening, int(IPv4Address(GROUP))) if self.listening else None
         members = tuple(self.at(worker) for worker in range(self.workers))
-        self.model.install(Job(JOB, epoch, 8, SLOTS, members, sharing))
+        self.model.install(ModelJob(JOB, epoch, 8, SLOTS, members, sharing))
 
     def at(self, worker: int) -> Attachment:
         return attachment(worker, self.ports[worker] if self.ports else None)

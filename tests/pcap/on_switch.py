@@ -11,7 +11,7 @@ from ipaddress import IPv4Address
 
 from ina.protocol.codec import Header, encode
 from ina.protocol.spec import NO_FLAGS, Flag, path_of
-from ina.protocol.switch_model import Attachment, Job
+from ina.protocol.switch_model import Attachment, ModelJob
 from ina.testing.frames import Frame
 from ina.testing.p4runtime_device import P4RuntimeDevice
 from ina.testing.state import job_state, own_address
@@ -48,7 +48,7 @@ def main() -> None:
         device = P4RuntimeDevice("switch", sys.argv[1], 1, wire, patience_s=60.0)
         with device:
             device.reset(VALUES)
-            device.insert((own_address(), *job_state(Job(JOB, EPOCH, 8, SLOTS, workers()))))
+            device.insert((own_address(), *job_state(ModelJob(JOB, EPOCH, 8, SLOTS, workers()))))
             resend = Flag.RESEND
             sent = [contribution(0, 1), contribution(1, 1), contribution(0, 1, resend)]
             sent += [contribution(2, 1), contribution(1, 1, resend)]

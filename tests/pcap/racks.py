@@ -12,7 +12,7 @@ from scapy.utils import wrpcap
 
 from ina.protocol.codec import Header, encode
 from ina.protocol.spec import NO_FLAGS, UDP_PORT, Flag, path_of
-from ina.protocol.switch_model import Attachment, Job, Parent, SwitchModel
+from ina.protocol.switch_model import Attachment, ModelJob, Parent, SwitchModel
 from tests.pcap.exchange import BEGIN_S, JOB, SLOTS, STEP_S, VALUES, frame
 
 SPINE, LEAVES = "10.0.255.254", ("10.0.1.254", "10.0.2.254")
@@ -60,7 +60,7 @@ class Racks:
 
     def _install(self, switch: str, children: list[str], parent: Parent | None) -> None:
         places = tuple(self.seen_as[switch, child] for child in children)
-        self.switches[switch].install(Job(JOB, EPOCH, 8, SLOTS, places, None, parent))
+        self.switches[switch].install(ModelJob(JOB, EPOCH, 8, SLOTS, places, None, parent))
 
     def contribute(
         self, rank: int, seq: int, flags: Flag = NO_FLAGS, lost: Drop = lambda *_: False

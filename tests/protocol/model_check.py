@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from ina.protocol import serial
-from ina.protocol.check_model import CheckModel, Round
+from ina.protocol.check_model import CheckModel, CheckRound
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import DIGEST_MODULUS, Slot, Tag
 from ina.protocol.spec import ALL_WORKERS
@@ -31,7 +31,7 @@ from ina.protocol.switch_model import (
     Attachment,
     Departure,
     Dropped,
-    Job,
+    ModelJob,
     Sharing,
     SwitchModel,
 )
@@ -114,7 +114,7 @@ class System:
         switches = {}
         for epoch in (FIRST_EPOCH, FIRST_EPOCH + 1):
             switches[epoch] = self.switch_type(self.slot_count, 2 * self.chunks)
-            job = Job(1, epoch, 0, self.slot_count, self.attachments, self.sharing)
+            job = ModelJob(1, epoch, 0, self.slot_count, self.attachments, self.sharing)
             switches[epoch].install(job)
         return switches
 
@@ -142,8 +142,8 @@ class System:
             for epoch in (FIRST_EPOCH, FIRST_EPOCH + 1)
         }
 
-    def round(self, chunk: int) -> Round:
-        return Round(chunk, value_count=2 * self.chunks)
+    def round(self, chunk: int) -> CheckRound:
+        return CheckRound(chunk, value_count=2 * self.chunks)
 
     def chunk(self, header: Header) -> int:
         return serial.add(header.seq, -self.first_seq)

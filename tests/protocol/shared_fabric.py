@@ -15,7 +15,7 @@ from functools import cached_property, reduce
 from operator import or_
 
 from ina.protocol.shared_model import Claims
-from ina.protocol.switch_model import Job
+from ina.protocol.switch_model import ModelJob
 from tests.protocol.tree_fabric import WORKER, Fabric
 
 AGE_US, LESS_US, LEAD_US = 1000, 100, 10
@@ -88,7 +88,7 @@ class SharedFabric(Fabric):
             for rank in self.ranks_below(place)
         )
 
-    def shared_job(self, switch: int, number: int, epoch: int, arc: Arc) -> Job:
+    def shared_job(self, switch: int, number: int, epoch: int, arc: Arc) -> ModelJob:
         """What the controller installs at a switch for a mapping of the job."""
         plain = replace(self.job(switch, epoch, arc.slots), number=number, first_slot=0)
         if switch in self.units:  # its children are told apart by their indices

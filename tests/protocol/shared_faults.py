@@ -13,7 +13,7 @@ from ina.protocol.codec import Header
 from ina.protocol.shared_model import Claims, share
 from ina.protocol.slot_model import STICKY_FLAGS, Contribution, Outcome, Slot, Tag
 from ina.protocol.spec import Flag, Kind
-from ina.protocol.switch_model import Departure, Job, SwitchModel
+from ina.protocol.switch_model import Departure, ModelJob, SwitchModel
 from ina.protocol.switch_model import _evicted as put_out
 
 Gone = tuple[Outcome, int]
@@ -173,34 +173,34 @@ def taken_at_once(
     return share(slot, part, all_bits, replace(claims, age_us=age_us), **how)
 
 
-def names_the_newcomer(owner: Job, header: Header, slot: Slot) -> Departure:
+def names_the_newcomer(owner: ModelJob, header: Header, slot: Slot) -> Departure:
     """What is put out of a slot names whoever puts it out."""
     leaving = put_out(owner, header, slot)
     bit = owner.bits_of(header.worker % len(owner.workers))
     return replace(leaving, header=replace(leaving.header, contributors=bit))
 
 
-def puts_out_as_the_newcomer(owner: Job, header: Header, slot: Slot) -> Departure:
+def puts_out_as_the_newcomer(owner: ModelJob, header: Header, slot: Slot) -> Departure:
     """What is put out goes under the number and epoch of whoever puts it out."""
     leaving = put_out(owner, header, slot)
     said = replace(leaving.header, job=header.job, epoch=header.epoch)
     return replace(leaving, header=said)
 
 
-def says_what_the_newcomer_says(owner: Job, header: Header, slot: Slot) -> Departure:
+def says_what_the_newcomer_says(owner: ModelJob, header: Header, slot: Slot) -> Departure:
     """What is put out has exponent and type of whoever puts it out."""
     leaving = put_out(owner, header, slot)
     said = replace(leaving.header, exponent=header.exponent, value_type=header.value_type)
     return replace(leaving, header=said)
 
 
-def asks_for_a_result(owner: Job, header: Header, slot: Slot) -> Departure:
+def asks_for_a_result(owner: ModelJob, header: Header, slot: Slot) -> Departure:
     """What is put out has the path of whoever puts it out: a replay would go to somebody."""
     leaving = put_out(owner, header, slot)
     return replace(leaving, header=replace(leaving.header, path=header.path))
 
 
-def says_nothing_of_others(owner: Job, header: Header, slot: Slot) -> Departure:
+def says_nothing_of_others(owner: ModelJob, header: Header, slot: Slot) -> Departure:
     """What is put out does not say that another job wanted its slot."""
     leaving = put_out(owner, header, slot)
     said = replace(leaving.header, flags=slot.flags)
@@ -246,7 +246,7 @@ class AnswersByItself(SwitchModel):
     """A switch whose sum is full tells the workers, too."""
 
     def _share(
-        self, job: Job, claims: Claims, header: Header, part: Contribution
+        self, job: ModelJob, claims: Claims, header: Header, part: Contribution
     ) -> list[Departure]:
         leaving = super()._share(job, claims, header, part)
         for departure in [it for it in leaving if it.header.contributors == job.all_bits]:
@@ -261,7 +261,7 @@ class BelievesWorkers(SwitchModel):
     """Whoever says whose parts a packet holds is believed."""
 
     @staticmethod
-    def _whose(job: Job, header: Header) -> int:
+    def _whose(job: ModelJob, header: Header) -> int:
         return header.contributors & job.all_bits
 
 
@@ -269,7 +269,7 @@ class KeepsCollisions(SwitchModel):
     """What goes on alone does not say that the slot was another's."""
 
     def _share(
-        self, job: Job, claims: Claims, header: Header, part: Contribution
+        self, job: ModelJob, claims: Claims, header: Header, part: Contribution
     ) -> list[Departure]:
         return [
             replace(it, header=replace(it.header, flags=it.header.flags & ~Flag.COLLISION))
@@ -281,7 +281,7 @@ class TellsWhoComes(SwitchModel):
     """What finds its slot taken goes on with what the slot was told, too."""
 
     def _share(
-        self, job: Job, claims: Claims, header: Header, part: Contribution
+        self, job: ModelJob, claims: Claims, header: Header, part: Contribution
     ) -> list[Departure]:
         leaving = super()._share(job, claims, header, part)
         return [
@@ -295,7 +295,9 @@ class TellsWhoComes(SwitchModel):
 class ReleasesNothing(SwitchModel):
     """A result passes and leaves the slot to its owner."""
 
-    def pass_down(self, job: Job, header: Header, values: tuple[int, ...]) -> Iterator[Departure]:
+    def pass_down(
+        self, job: ModelJob, header: Header, values: tuple[int, ...]
+    ) -> Iterator[Departure]:
         stamps = {index: slot.stamp_us for index, slot in self.slots.items()}
         leaving = list(super().pass_down(job, header, values))
         for index, stamp_us in stamps.items():
@@ -306,7 +308,9 @@ class ReleasesNothing(SwitchModel):
 class ReleasesForOthers(SwitchModel):
     """A result passes and frees the slot, whoever's it is."""
 
-    def pass_down(self, job: Job, header: Header, values: tuple[int, ...]) -> Iterator[Departure]:
+    def pass_down(
+        self, job: ModelJob, header: Header, values: tuple[int, ...]
+    ) -> Iterator[Departure]:
         leaving = list(super().pass_down(job, header, values))
         if job.claims is not None:
             for slot in self.slots.values():
@@ -317,7 +321,9 @@ class ReleasesForOthers(SwitchModel):
 class PassesAllDown(SwitchModel):
     """A replay that passes goes to all below."""
 
-    def pass_down(self, job: Job, header: Header, values: tuple[int, ...]) -> Iterator[Departure]:
+    def pass_down(
+        self, job: ModelJob, header: Header, values: tuple[int, ...]
+    ) -> Iterator[Departure]:
         named = list(super().pass_down(job, header, values))
         return (
             Departure(to, replace(it.header, worker=worker), values)
@@ -329,14 +335,14 @@ class PassesAllDown(SwitchModel):
 class BitsByIndex(SwitchModel):
     """A switch's children have the bits of their indices, as where slots are a job's own."""
 
-    def install(self, job: Job) -> None:
+    def install(self, job: ModelJob) -> None:
         super().install(replace(job, bits=()))
 
 
 class BelievesNoSwitch(SwitchModel):
     """A sum counts as one of all that its switch ever sums for."""
 
-    def install(self, job: Job) -> None:
+    def install(self, job: ModelJob) -> None:
         super().install(replace(job, sets=frozenset()))
 
 
@@ -344,7 +350,7 @@ class LooksAtFlagsOnly(SwitchModel):
     """Which copy a packet is does not say that it is a resend: a host's node echoes it alone."""
 
     def _share(
-        self, job: Job, claims: Claims, header: Header, part: Contribution
+        self, job: ModelJob, claims: Claims, header: Header, part: Contribution
     ) -> list[Departure]:
         leaving = super()._share(job, claims, replace(header, copy=0), part)
         return [replace(it, header=replace(it.header, copy=header.copy)) for it in leaving]

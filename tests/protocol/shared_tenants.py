@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from ina.protocol import serial
 from ina.protocol.spec import Flag
-from ina.protocol.switch_model import Job
+from ina.protocol.switch_model import ModelJob
 from tests.protocol.shared_fabric import Arc, SharedFabric
 from tests.protocol.tree_fabric import WORKER
 from tests.protocol.tree_traffic import FIRST_EPOCH, Packet, Traffic
@@ -102,7 +102,7 @@ class Mapping:
     traffic: Traffic
     lanes: tuple[int, ...]  # that it uses
 
-    def entries(self, switch: int) -> Job:
+    def entries(self, switch: int) -> ModelJob:
         """What the controller installs at a switch."""
         return self.fabric.shared_job(
             switch, self.traffic.number, self.traffic.first_epoch, self.arc

@@ -8,14 +8,14 @@ from typing import ClassVar
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import Outcome, Slot
 from ina.protocol.spec import DropReason, Kind
-from ina.protocol.switch_model import Attachment, Departure, Dropped, Job, SwitchModel
+from ina.protocol.switch_model import Attachment, Departure, Dropped, ModelJob, SwitchModel
 
 
 class ReplaysToAll(SwitchModel):
     """A repeat is answered as if it had completed the round."""
 
     def _distribute(
-        self, outcome: Outcome, job: Job, slot: Slot, header: Header
+        self, outcome: Outcome, job: ModelJob, slot: Slot, header: Header
     ) -> Iterator[Departure]:
         to_all = Outcome.RESULT if outcome is Outcome.REPLAY else outcome
         return super()._distribute(to_all, job, slot, header)
@@ -26,7 +26,7 @@ class AdmitsAnyEpoch(SwitchModel):
 
     kind: ClassVar[Kind] = Kind.CONTRIBUTION
 
-    def admit(self, sender: Attachment, header: Header) -> Job:
+    def admit(self, sender: Attachment, header: Header) -> ModelJob:
         job = self.jobs[header.job]
         if header.kind is self.kind and self._is_neighbour(job, sender, header):
             return job
@@ -42,7 +42,7 @@ class PassesOldResults(AdmitsAnyEpoch):
 class AdmitsAnySender(SwitchModel):
     """A contribution's port and address are not compared with the worker's."""
 
-    def admit(self, sender: Attachment, header: Header) -> Job:
+    def admit(self, sender: Attachment, header: Header) -> ModelJob:
         if header.kind is Kind.CONTRIBUTION and header.job in self.jobs:
             workers = self.jobs[header.job].workers
             if header.worker >= len(workers):

@@ -13,8 +13,8 @@ import pytest
 
 from ina.protocol.check_model import (
     CheckModel,
+    CheckRound,
     Claim,
-    Round,
     halves,
     join,
     never_wraps,
@@ -39,7 +39,7 @@ def test_what_is_right_is_taken(workers: int) -> None:
         low, high = -SMALL // 2 // workers, SMALL // 2 // workers
         parts = [[rng.randint(low, high) for _ in range(2)] for _ in range(workers)]
         claims = [rng.choice(list(Claim)) for _ in range(workers)]
-        of = Round(number, exponent=9, value_count=2)
+        of = CheckRound(number, exponent=9, value_count=2)
         check = sum(
             job.contribute(of, worker, part, claim)
             for worker, (part, claim) in enumerate(zip(parts, claims, strict=True))
@@ -81,7 +81,9 @@ def test_two_flips_of_one_bit_do_not_pass_in_sums_of_int32(large: bool) -> None:
         rounds = list(zip(*map(halves, parts), strict=True)) if large else [parts]
         found = []
         for number, sent in enumerate(rounds):
-            of = Round(number, value_type=0, exponent=1 + number if large else 0, value_count=count)
+            of = CheckRound(
+                number, value_type=0, exponent=1 + number if large else 0, value_count=count
+            )
             check = sum(job.contribute(of, w, one) for w, one in enumerate(sent)) % 2**32
             sums = [sum(column) for column in zip(*sent, strict=True)]
             assert job.verify(of, sums, check)
@@ -107,7 +109,7 @@ class FixedPads(CheckModel):
 
     pads: tuple[int, ...] = ()
 
-    def random(self, of: Round, which: int) -> int:
+    def random(self, of: CheckRound, which: int) -> int:
         return self.pads[min(which, self.workers)] if self.pads else super().random(of, which)
 
 
@@ -118,7 +120,7 @@ def test_checks_say_nothing_of_the_weights() -> None:
     job = FixedPads(bytes(16), 1, workers, 1, bits=bits)
     seen: Counter[tuple[int, ...]] = Counter()
     for job.pads in itertools.product(range(modulus), repeat=workers + 1):
-        seen[tuple(job.contribute(Round(0), worker, [1 + worker]) for worker in (0, 1))] += 1
+        seen[tuple(job.contribute(CheckRound(0), worker, [1 + worker]) for worker in (0, 1))] += 1
     assert len(seen) == (1 << bits) ** workers
     assert len(set(seen.values())) == 1
 
@@ -126,17 +128,17 @@ def test_checks_say_nothing_of_the_weights() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        Round(8, 5, 1, 100, 4),
-        Round(7, 6, 1, 100, 4),
-        Round(7, 5, 2, 100, 4),
-        Round(7, 5, 1, 101, 4),
-        Round(7, 5, 1, 100, 0),
+        CheckRound(8, 5, 1, 100, 4),
+        CheckRound(7, 6, 1, 100, 4),
+        CheckRound(7, 5, 2, 100, 4),
+        CheckRound(7, 5, 1, 101, 4),
+        CheckRound(7, 5, 1, 100, 0),
     ],
     ids=["round", "digest", "type", "exponent", "count"],
 )
-def test_pads_of_workers_that_say_something_else_do_not_cancel(other: Round) -> None:
+def test_pads_of_workers_that_say_something_else_do_not_cancel(other: CheckRound) -> None:
     job = CheckModel(b"a key of 16 byte", 3, 3, 4)
-    of = Round(7, 5, 1, 100, 4)
+    of = CheckRound(7, 5, 1, 100, 4)
     for odd in range(3):
         check = sum(job.contribute(other if w == odd else of, w, [0] * 4) for w in range(3))
         assert not job.verify(of, [0] * 4, check % 2**32)
@@ -147,7 +149,7 @@ def test_pads_of_workers_that_say_something_else_do_not_cancel(other: Round) -> 
 def test_claims_must_be_as_many_as_the_result_says() -> None:
     job = CheckModel(b"a key of 16 byte", 3, 4, 1)
     for made in itertools.combinations_with_replacement(Claim, 4):
-        of = Round(1)
+        of = CheckRound(1)
         check = sum(job.contribute(of, w, [], claim) for w, claim in enumerate(made)) % 2**32
         for bounds in itertools.product(((0, 0), (1, 4)), repeat=3):
             fits = all(

@@ -10,7 +10,7 @@ import pytest
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import CHECK_MODULUS, DIGEST_MODULUS, Contribution, Outcome, Slot
 from ina.protocol.spec import ALL_WORKERS
-from ina.protocol.switch_model import Departure, Job, SwitchModel
+from ina.protocol.switch_model import Departure, ModelJob, SwitchModel
 from tests.protocol.model_check import System, Violation, search
 from tests.protocol.slot_faults import (
     NeverReplays,
@@ -89,7 +89,7 @@ class ReplaysToTheListeners(SwitchModel):
     """A replay goes to the shared address, in the name of all."""
 
     def _distribute(
-        self, outcome: Outcome, job: Job, slot: Slot, header: Header
+        self, outcome: Outcome, job: ModelJob, slot: Slot, header: Header
     ) -> Iterator[Departure]:
         to_all = Outcome.RESULT if outcome is Outcome.REPLAY else outcome
         for departure in super()._distribute(to_all, job, slot, header):

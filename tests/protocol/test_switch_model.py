@@ -20,10 +20,10 @@ from ina.protocol.spec import (
     Kind,
     path_of,
 )
-from ina.protocol.switch_model import Attachment, Job, Parent, Sharing, SwitchModel
+from ina.protocol.switch_model import Attachment, ModelJob, Parent, Sharing, SwitchModel
 
 WORKERS = tuple(Attachment(port, 0x0A000001 + port, 5000 + port) for port in range(3))
-JOB = Job(number=5, epoch=0x10002, first_slot=4, slots=2, workers=WORKERS)
+JOB = ModelJob(number=5, epoch=0x10002, first_slot=4, slots=2, workers=WORKERS)
 
 
 def switch() -> SwitchModel:
@@ -67,7 +67,7 @@ GROUP = 0xEF000005
 BEHIND_7 = tuple(replace(at, port=7) for at in WORKERS)
 
 
-def shared_round(job: Job) -> tuple[SwitchModel, list[tuple[int, Attachment]]]:
+def shared_round(job: ModelJob) -> tuple[SwitchModel, list[tuple[int, Attachment]]]:
     """The switch, and who gets the result of a round."""
     model = switch()
     model.install(job)

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ina.controller.topology.tree import Node, Tree
 from ina.protocol.spec import UDP_PORT
-from ina.protocol.switch_model import Attachment, Job, Parent
+from ina.protocol.switch_model import Attachment, ModelJob, Parent
 
 WORKER = 100
 """The first worker's place."""
@@ -74,7 +74,7 @@ class Fabric:
         """Of a place, as its neighbour at ``port`` of somebody would be told."""
         return Attachment(port, _IPV4 + place, 5000 + place if place >= WORKER else UDP_PORT)
 
-    def job(self, switch: int, epoch: int, slots: int) -> Job:
+    def job(self, switch: int, epoch: int, slots: int) -> ModelJob:
         """What the controller installs there."""
         node = self.tree[str(switch)]
         children = [*(WORKER + rank for rank in node.ranks), *node.ports]
@@ -83,7 +83,7 @@ class Fabric:
             self.address(above, above), self.tree.way(node), self.tree.level(node), node.fan_in
         )
         at = tuple(self.address(child, self.next_hop(switch, child)) for child in children)
-        return Job(1, epoch, FIRST_SLOT, slots, at, parent=parent or None)
+        return ModelJob(1, epoch, FIRST_SLOT, slots, at, parent=parent or None)
 
     def next_hop(self, switch: int, place: int) -> int:
         """The neighbour that a switch forwards to what is for a place."""

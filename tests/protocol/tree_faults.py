@@ -9,14 +9,16 @@ from typing import ClassVar
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import Outcome, Slot, Tag
 from ina.protocol.spec import PATH_BITS_PER_LEVEL, UDP_PORT, Flag, Kind
-from ina.protocol.switch_model import Attachment, Departure, Job, SwitchModel
+from ina.protocol.switch_model import Attachment, Departure, ModelJob, SwitchModel
 from tests.protocol.tree_fabric import Fabric
 
 
 class StoresResults(SwitchModel):
     """The parent's result takes the place of the sum that went up."""
 
-    def pass_down(self, job: Job, header: Header, values: tuple[int, ...]) -> Iterator[Departure]:
+    def pass_down(
+        self, job: ModelJob, header: Header, values: tuple[int, ...]
+    ) -> Iterator[Departure]:
         slot = self.slots[self.physical_slot(job, header)]
         if slot.owner == Tag(job.epoch, header.seq) and slot.bitmap == job.all_bits:
             slot.values = values
@@ -26,12 +28,12 @@ class StoresResults(SwitchModel):
 class ChangesWhatLeaves(SwitchModel):
     """The header of what a contribution brings about is not what it should be."""
 
-    def changed(self, job: Job, asks: Header, told: Header) -> Header:
+    def changed(self, job: ModelJob, asks: Header, told: Header) -> Header:
         """``told``, which leaves because of ``asks``, as it should not be."""
         raise NotImplementedError
 
     def _distribute(
-        self, outcome: Outcome, job: Job, slot: Slot, header: Header
+        self, outcome: Outcome, job: ModelJob, slot: Slot, header: Header
     ) -> Iterator[Departure]:
         for departure in super()._distribute(outcome, job, slot, header):
             yield replace(departure, header=self.changed(job, header, departure.header))
@@ -40,7 +42,7 @@ class ChangesWhatLeaves(SwitchModel):
 class RootMarksAll(ChangesWhatLeaves):
     """The root's result to all says REPLAY."""
 
-    def changed(self, job: Job, asks: Header, told: Header) -> Header:
+    def changed(self, job: ModelJob, asks: Header, told: Header) -> Header:
         is_result = told.kind is Kind.RESULT
         return replace(told, flags=told.flags | Flag.REPLAY) if is_result else told
 
@@ -48,21 +50,21 @@ class RootMarksAll(ChangesWhatLeaves):
 class SignsAsTheAsker(ChangesWhatLeaves):
     """A sum going up has the number of the child whose packet it was."""
 
-    def changed(self, job: Job, asks: Header, told: Header) -> Header:
+    def changed(self, job: ModelJob, asks: Header, told: Header) -> Header:
         return told if job.parent is None else replace(told, worker=asks.worker)
 
 
 class KeepsThePacketsFlags(ChangesWhatLeaves):
     """A sum going up has the flags of one packet, not the slot's."""
 
-    def changed(self, job: Job, asks: Header, told: Header) -> Header:
+    def changed(self, job: ModelJob, asks: Header, told: Header) -> Header:
         return told if job.parent is None else replace(told, flags=asks.flags)
 
 
 class KeepsThePacketsExponent(ChangesWhatLeaves):
     """A sum going up has the next exponent of one packet, not the largest."""
 
-    def changed(self, job: Job, asks: Header, told: Header) -> Header:
+    def changed(self, job: ModelJob, asks: Header, told: Header) -> Header:
         return told if job.parent is None else replace(told, next_exponent=asks.next_exponent)
 
 
@@ -70,7 +72,7 @@ class WritesAnotherChild(SwitchModel):
     """A sum that goes up again has another child in its path than the one that asked."""
 
     def _distribute(
-        self, outcome: Outcome, job: Job, slot: Slot, header: Header
+        self, outcome: Outcome, job: ModelJob, slot: Slot, header: Header
     ) -> Iterator[Departure]:
         if job.parent is not None and outcome is Outcome.REPLAY:
             ways = job.parent.ways
@@ -82,7 +84,9 @@ class WritesAnotherChild(SwitchModel):
 class AstrayToAll(SwitchModel):
     """A replay whose path leads to nobody goes to all children."""
 
-    def pass_down(self, job: Job, header: Header, values: tuple[int, ...]) -> Iterator[Departure]:
+    def pass_down(
+        self, job: ModelJob, header: Header, values: tuple[int, ...]
+    ) -> Iterator[Departure]:
         assert job.parent is not None
         if header.path & job.parent.path_mask not in job.parent.ways:
             header = replace(header, flags=header.flags & ~Flag.REPLAY)
@@ -92,7 +96,9 @@ class AstrayToAll(SwitchModel):
 class ReplaysToAllBelow(SwitchModel):
     """A replay that comes down goes to all children."""
 
-    def pass_down(self, job: Job, header: Header, values: tuple[int, ...]) -> Iterator[Departure]:
+    def pass_down(
+        self, job: ModelJob, header: Header, values: tuple[int, ...]
+    ) -> Iterator[Departure]:
         for worker, to in job.receivers:
             yield Departure(to, replace(header, worker=worker), values)
 
@@ -102,7 +108,7 @@ class ReadsAnotherLevel(SwitchModel):
 
     levels: ClassVar[int]  # above its own; negative: below
 
-    def install(self, job: Job) -> None:
+    def install(self, job: ModelJob) -> None:
         if job.parent is not None:
             mask = self._moved(job.parent.path_mask)
             ways = tuple(map(self._moved, job.parent.ways))
@@ -130,7 +136,7 @@ class BelievesAnyResult(SwitchModel):
     """Whoever sends a result is taken for the parent."""
 
     @staticmethod
-    def _is_neighbour(job: Job, sender: Attachment, header: Header) -> bool:
+    def _is_neighbour(job: ModelJob, sender: Attachment, header: Header) -> bool:
         if header.kind is Kind.RESULT:
             return job.parent is not None
         return SwitchModel._is_neighbour(job, sender, header)
@@ -140,7 +146,7 @@ class BelievesResultsOfChildren(SwitchModel):
     """A child's result is taken for the parent's."""
 
     @staticmethod
-    def _is_neighbour(job: Job, sender: Attachment, header: Header) -> bool:
+    def _is_neighbour(job: ModelJob, sender: Attachment, header: Header) -> bool:
         if header.kind is Kind.RESULT and sender in job.workers:
             return job.parent is not None
         return SwitchModel._is_neighbour(job, sender, header)

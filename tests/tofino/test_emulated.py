@@ -15,7 +15,7 @@ from ina.p4 import names
 from ina.p4.compile import P4C
 from ina.p4.tofino import find_tool
 from ina.protocol.spec import MAX_WORKERS
-from ina.protocol.switch_model import Job
+from ina.protocol.switch_model import ModelJob
 from ina.testing.case import run_case
 from ina.testing.cases import all_cases
 from ina.testing.differential import Comparison, Finding
@@ -130,7 +130,7 @@ def packets_alone(counts: Sequence[Count]) -> list[Count]:
     return [(packets, 0) for packets, _ in counts]
 
 
-def jobs_for_tofino(rng: random.Random, *args: Any) -> list[Job]:
+def jobs_for_tofino(rng: random.Random, *args: Any) -> list[ModelJob]:
     """Without sets, and whose slots seem to be heard of when they are."""
     jobs = []
     for job in make_jobs(rng, *args):

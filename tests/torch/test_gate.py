@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ina.errors import InaError
 from ina.torch.errors import GroupClosedError
-from ina.torch.fallback.gate import FIRST_BALLOT, Ballot, Gate, Network, Way
+from ina.torch.fallback.gate import FIRST_BALLOT, Ballot, Gate, JoinedSession, Route
 from ina.torch.fallback.sums import GlooSum
 from tests.selection import LONG
 
@@ -100,7 +100,7 @@ class Rank:
     def ask(self, ballot: Ballot, answered: Callable[[Ballot | None], None]) -> None:
         self._wire.calls[self._rank].append(Call(None, ballot, answered))
 
-    def crossed(self, network: Network) -> None:
+    def crossed(self, network: JoinedSession) -> None:
         assert isinstance(network, Session)
         self.used.append(network)
         self.candidate = None
@@ -192,10 +192,10 @@ def test_ranks_go_back_before_the_first_ballot_that_all_have_joined() -> None:
         rank.gate.offer(Session(7))
         for _ in range(10):
             rank.submit()
-        assert rank.gate.way is Way.ASKING
+        assert rank.gate.way is Route.ASKING
     settle(ranks)
     for rank in ranks:
-        assert rank.gate.way is Way.NETWORK
+        assert rank.gate.way is Route.NETWORK
         assert rank.ways == [(number, "gloo") for number in range(FIRST_BALLOT)]
         assert rank.used[0].taken == list(range(FIRST_BALLOT, 10))
         rank.submit()  # by a caller that had seen no session yet
@@ -222,7 +222,7 @@ def test_sessions_of_two_incarnations_are_not_one() -> None:
         for _ in range(FIRST_BALLOT + 1):
             rank.submit()
     settle(ranks)
-    assert all(not rank.used and rank.gate.way is Way.GLOO for rank in ranks)
+    assert all(not rank.used and rank.gate.way is Route.GLOO for rank in ranks)
 
 
 def test_where_nobody_returns_no_ballot_is_put() -> None:

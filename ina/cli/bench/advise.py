@@ -86,7 +86,7 @@ def advise(
     if found is not None and not nbytes:
         nbytes = found.gradient_bytes
     count = buckets or (found.buckets if found else max(1, -(-nbytes // _BUCKET_BYTES)))
-    job = bench.Job(workers, compute_s, nbytes, count, link_bit_s, mtu)
+    job = bench.KnownJob(workers, compute_s, nbytes, count, link_bit_s, mtu)
     advice = bench.advise(job, price)
     report = Report(
         bench=outputs.bench,
@@ -117,8 +117,8 @@ def advise(
 def _measure_costs() -> Report:
     """A short all-reduce of a small and of a large tensor on loopback."""
     torchrun.require("torch")
-    rows: list[allreduce.Measurement] = []
-    case = allreduce.Case("float32", 4, "sum", DEFAULT_VALUES_PER_PACKET, 5, 2.0, "udp")
+    rows: list[allreduce.AllReduceRow] = []
+    case = allreduce.AllReduceCase("float32", 4, "sum", DEFAULT_VALUES_PER_PACKET, 5, 2.0, "udp")
     allreduce.measure(Loopback(_COST_WORKERS), _COST_SIZES, case, rows.extend)
     return Report(
         bench="allreduce",
@@ -129,7 +129,7 @@ def _measure_costs() -> Report:
     )
 
 
-def _measure_model(model: str, compute_ms: float | None) -> ddp.Measurement:
+def _measure_model(model: str, compute_ms: float | None) -> ddp.StepRow:
     torchrun.require("torch")
     return ddp.measure(
         Loopback(_COST_WORKERS),

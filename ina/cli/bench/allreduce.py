@@ -133,11 +133,11 @@ def allreduce(
     if memory:
         _memory(counts, wanted, case, link, queue_bytes, not unicast, settings, outputs)
         return
-    rows: list[bench.Measurement] = []
+    rows: list[bench.AllReduceRow] = []
     with_mpi = link == LOOPBACK and mpi.why_not(dtype) == ""
     with steps("all-reduce", len(counts) * len(wanted)) as bar:
 
-        def on_rows(found: list[bench.Measurement]) -> None:
+        def on_rows(found: list[bench.AllReduceRow]) -> None:
             rows.extend(found)
             times = [f"{bench.label(r.backend, r.verify)} {r.time_s * 1e3:.2f} ms" for r in found]
             size = parse.size_text(found[0].size_bytes)
@@ -190,7 +190,7 @@ def _case(
     repeats: int,
     seconds: float,
     spoil: int,
-) -> bench.Case:
+) -> bench.AllReduceCase:
     element_bytes = dtype_bytes(dtype)
     if op not in _OPS:
         raise InvalidInputError(f"--op {op}: the network does {' and '.join(_OPS)}")
@@ -198,7 +198,7 @@ def _case(
         raise InvalidInputError(f"--transport {transport}: want {', '.join(_TRANSPORTS)}")
     check_threads("--threads", threads)
     check_samples(repeats, seconds)
-    return bench.Case(
+    return bench.AllReduceCase(
         dtype, element_bytes, op, values, repeats, seconds, transport, spoil, threads, verify
     )
 
@@ -267,7 +267,7 @@ def _notes(
 def _memory(
     counts: list[int],
     sizes: list[int],
-    case: bench.Case,
+    case: bench.AllReduceCase,
     link: str,
     queue_bytes: int,
     multicast: bool,

@@ -42,15 +42,15 @@ def controller(
     Admission is from a job's first CreateJob to the answer to its last Join: then the switch has
     its entries and the workers may send.
     """
-    from ina.bench.controller import MAX_JOBS, Measurement, measure
+    from ina.bench.controller import MAX_JOBS, AdmissionRow, measure
 
     counts = sorted(set(parse.numbers("--jobs", jobs, 0, MAX_JOBS)))
     parse.numbers("--workers", str(workers), 1, MAX_WORKERS)
     outputs = Outputs("controller", json, save, baseline, tolerance)
-    rows: list[Measurement] = []
+    rows: list[AdmissionRow] = []
     with steps("controller", len(counts)) as bar:
 
-        def on_row(row: Measurement) -> None:
+        def on_row(row: AdmissionRow) -> None:
             rows.append(row)
             bar.done(f"{row.jobs} jobs: p50 {1e3 * row.p50_s:.1f} ms")
 

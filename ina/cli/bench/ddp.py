@@ -73,7 +73,7 @@ def ddp(
     outputs = Outputs("ddp", json, save, baseline, tolerance, plot)
     check_link(link)
     torchrun.require("torch")
-    rows: list[bench.Measurement] = []
+    rows: list[bench.StepRow] = []
     with steps("ddp", len(names) * len(counts)) as bar:
         for n in counts:
             with open_testbed(
@@ -124,7 +124,7 @@ def _notes(link: str, unicast: bool) -> list[str]:
     return notes
 
 
-def _cells(row: bench.Measurement) -> tuple[Any, ...]:
+def _cells(row: bench.StepRow) -> tuple[Any, ...]:
     return (
         *(row.model, row.workers, row.backend, number(row.gradient_bytes / 1e6, 1), row.buckets),
         *(number(1e3 * row.step_s, 1), number(1e3 * (row.step_high_s - row.step_low_s), 1)),

@@ -90,7 +90,7 @@ def hosts(
     check_link(next(iter(rates)))
     torchrun.require("torch")
     values = values_for(values, link)
-    case = bench.Case(
+    case = bench.AllReduceCase(
         *(dtype, element_bytes, "sum", values, repeats, seconds),
         spoil=spoil,
         host_nodes=True,
@@ -103,7 +103,7 @@ def hosts(
     with steps("hosts", len(rates) * len(wanted)) as bar:
         for name, rate in rates.items():
 
-            def on_rows(found: list[bench.Measurement], name: str = name) -> None:
+            def on_rows(found: list[bench.AllReduceRow], name: str = name) -> None:
                 gains = _gains_of_limits(found)
                 rows.extend(
                     {"hosts": count, "link": name, "limit_gain": gain, **row}
@@ -153,18 +153,18 @@ COLUMNS = (
 SPARE = ("over", "algbw GB/s", "±", "limit ms", "resent", "CPU s/GB", "without/this")
 
 
-def _label(row: bench.Measurement) -> str:
+def _label(row: bench.AllReduceRow) -> str:
     return bench.label(row.backend, row.verify, row.host_node)
 
 
-def _gains_of_limits(rows: Sequence[bench.Measurement]) -> list[float | None]:
+def _gains_of_limits(rows: Sequence[bench.AllReduceRow]) -> list[float | None]:
     """Of each row with nodes: the limit without them / its time."""
     (limit_s,) = (row.limit_s for row in rows if row.host_node is False)
     return [limit_s / row.time_s if row.host_node and limit_s is not None else None for row in rows]
 
 
 def _ratios(
-    rows: Sequence[bench.Measurement], gains: Sequence[float | None], link: str
+    rows: Sequence[bench.AllReduceRow], gains: Sequence[float | None], link: str
 ) -> list[Ratio]:
     size = parse.size_text(rows[0].size_bytes)
     return bench.ratios(rows, link) + [

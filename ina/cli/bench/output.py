@@ -86,7 +86,7 @@ class Outputs:
         none of these ratios, when what was measured has been printed: no measurement is lost.
         """
         failed: list[InvalidInputError] = []
-        changes: list[baselines.Change] = []
+        changes: list[baselines.RatioChange] = []
         with _later(failed):
             if self.save is not None:
                 save_report(report, self.save)
@@ -125,7 +125,7 @@ def _later(failed: list[InvalidInputError]) -> Iterator[None]:
         failed.append(InvalidInputError(f"{error.filename}: {error.strerror}"))
 
 
-def _changes_table(changes: Sequence[baselines.Change], tolerance: float) -> Any:
+def _changes_table(changes: Sequence[baselines.RatioChange], tolerance: float) -> Any:
     rows = [
         (
             change.name,

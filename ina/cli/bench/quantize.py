@@ -43,12 +43,12 @@ def quantize(
 
     GB/s count bytes read and bytes written; memcpy moves as many, in turns with it.
     """
-    from ina.bench.quantize import PLACES, Measurement, measure, ratios
+    from ina.bench.quantize import PLACES, ConversionRow, measure, ratios
 
     parse.numbers("--values", str(values), 1, 1 << 16)
     outputs = Outputs("quantize", json, save, baseline, tolerance)
     names = [name.strip() for name in dtype.split(",")]
-    rows: list[Measurement] = []
+    rows: list[ConversionRow] = []
     with steps("quantize", len(names) * len(PLACES)) as bar:
         for name in names:
             for place in PLACES:

@@ -87,7 +87,7 @@ def racks(
     check_link(link)
     torchrun.require("torch")
     values = values_for(values, link)
-    case = bench.Case(
+    case = bench.AllReduceCase(
         *(dtype, element_bytes, "sum", values, repeats, seconds), transport="udp", spoil=spoil
     )
     networks: list[tuple[str, float | None, float | None]] = [
@@ -102,7 +102,7 @@ def racks(
             links = UNSHAPED if link_rate is None else f"{link}, uplinks {name}"
 
             def on_rows(
-                found: list[bench.Measurement], name: str = name, links: str = links
+                found: list[bench.AllReduceRow], name: str = name, links: str = links
             ) -> None:
                 rows.extend({"racks": count, "uplink": name, **row} for row in rows_of(found))
                 ratios.extend(bench.ratios(found, f"{count} racks {links}"))

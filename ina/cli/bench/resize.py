@@ -56,7 +56,7 @@ def resize(
     outputs = Outputs("resize", json, save)
     check_link(link)
     values = values_for(values, link)
-    case = bench.Case(workers, size_bytes // VALUE_BYTES, slots, trials)
+    case = bench.ResizeCase(workers, size_bytes // VALUE_BYTES, slots, trials)
     plan = bench.plan(workers, link, rate_bit_s, values, slots)
     with steps("resize", len(round_trips_us) * trials * len(KINDS)) as bar:
         found = bench.measure(plan, case, round_trips_us, bar.say, bar.done)

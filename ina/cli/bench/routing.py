@@ -67,8 +67,8 @@ def routing(
     outputs = Outputs("routing", json, save, baseline, tolerance)
     check_link(link)
     torchrun.require("torch")
-    case = bench.Case(link_bit_s, wanted, rounds, count, width, TOPOLOGY)
-    found: list[bench.Measurement] = []
+    case = bench.RoutingCase(link_bit_s, wanted, rounds, count, width, TOPOLOGY)
+    found: list[bench.PlacementRow] = []
     ratios: list[Ratio] = []
     with steps("routing", len(rates) * rounds * len(wanted)) as bar:
         for name, rate_bit_s in rates.items():

@@ -12,8 +12,8 @@ from ina.bench import parse
 from ina.bench import sharing as bench
 from ina.bench.emulated_star import emulated_star
 from ina.bench.report import Ratio, Report, rows_of
-from ina.bench.shared_star import MAX_WORKERS, Plan, shared_star
-from ina.bench.star import Network
+from ina.bench.shared_star import MAX_WORKERS, StarShape, shared_star
+from ina.bench.star import StarNetwork
 from ina.bench.switch import why_not_bmv2
 from ina.cli.bench.options import (
     SharedSlotsOption,
@@ -119,7 +119,7 @@ def sharing(
     ratios: list[Ratio] = []
     with steps("sharing", len(counts) * rounds * len(chosen)) as bar:
         for count in counts:
-            case = bench.Case(
+            case = bench.SharingCase(
                 jobs=count,
                 workers=workers,
                 elems=size_bytes // VALUE_BYTES,
@@ -133,7 +133,7 @@ def sharing(
                 seed=seed,
                 spoil=spoil,
             )
-            plan = Plan(
+            plan = StarShape(
                 workers=count * workers,
                 link=link,
                 rate_bit_s=rate_bit_s,
@@ -177,8 +177,8 @@ def sharing(
 
 
 def _star(
-    plan: Plan, switch: str, say: Callable[[str], None]
-) -> contextlib.AbstractContextManager[Network]:
+    plan: StarShape, switch: str, say: Callable[[str], None]
+) -> contextlib.AbstractContextManager[StarNetwork]:
     return shared_star(plan, say) if switch == "soft" else emulated_star(plan, "bmv2", say)
 
 

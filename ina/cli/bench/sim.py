@@ -15,7 +15,7 @@ import typer
 from ina.bench import agreement as both
 from ina.bench import parse, star_real, star_sim
 from ina.bench.report import Report, rows_of
-from ina.bench.star import Network, burst_bytes, star
+from ina.bench.star import StarNetwork, burst_bytes, star
 from ina.cli.bench.options import ValuesOption
 from ina.cli.bench.output import JsonOption, Outputs, SaveOption, Steps, number, steps
 from ina.cli.bench.testbeds import QUEUE_HELP, check_link, queue_bytes_for, values_for
@@ -115,7 +115,7 @@ def _case(
     rounds: int,
     steps_each: int,
     seed: int,
-) -> both.Case:
+) -> both.AgreementCase:
     if window not in ALGORITHMS:
         raise InvalidInputError(f"--window {window}: want {', '.join(ALGORITHMS)}")
     known = next((it for it in DTYPES if it == dtype), None)
@@ -128,7 +128,7 @@ def _case(
     if rate is None:
         raise InvalidInputError(f"--link {link}: want a rate, as 100mbit")
     itemsize = dtype_of(TensorSpec(elems=1, dtype=known)).itemsize
-    return both.Case(
+    return both.AgreementCase(
         link=link,
         rate_bit_s=rate,
         queue_bytes=queue_bytes_for(queue, rate),
@@ -145,7 +145,7 @@ def _case(
 
 
 @contextmanager
-def _star(n: int, loss: float, case: both.Case, bar: Steps) -> Iterator[Network]:
+def _star(n: int, loss: float, case: both.AgreementCase, bar: Steps) -> Iterator[StarNetwork]:
     with star(
         n,
         case.link,
@@ -161,7 +161,12 @@ def _star(n: int, loss: float, case: both.Case, bar: Steps) -> Iterator[Network]
 
 
 def _agreement(
-    n: int, loss: float, case: both.Case, costs: both.Costs, bar: Steps, folder: Path | None
+    n: int,
+    loss: float,
+    case: both.AgreementCase,
+    costs: both.Costs,
+    bar: Steps,
+    folder: Path | None,
 ) -> both.Agreement:
     where = f"{n} workers, loss {loss:g}"
     with _star(n, loss, case, bar) as made:
@@ -202,7 +207,7 @@ def _costs_text(costs: both.Costs) -> str:
     )
 
 
-def _notes(case: both.Case, costs: both.Costs, rows: list[both.Agreement]) -> list[str]:
+def _notes(case: both.AgreementCase, costs: both.Costs, rows: list[both.Agreement]) -> list[str]:
     notes = [
         f"each step reduces one tensor; {case.rounds} rounds of {case.steps} steps after a first"
         " one; Mbit/s: of a worker's tensor, median of the rounds; ±: between the quartiles; the"

@@ -9,7 +9,7 @@ import typer
 from ina.bench import parse
 from ina.bench import stopped as bench
 from ina.bench.report import Report, rows_of
-from ina.bench.shared_star import MAX_WORKERS, Plan
+from ina.bench.shared_star import MAX_WORKERS, StarShape
 from ina.bench.stopped_worker import WHO
 from ina.cli.bench.options import SharedSlotsOption, ValuesOption, check_shared_slots
 from ina.cli.bench.output import (
@@ -67,8 +67,8 @@ def stopped(
     outputs = Outputs("stopped", json, save, baseline, tolerance)
     check_link(link)
     values = values_for(values, link)
-    case = bench.Case(workers, size_bytes // VALUE_BYTES, slots, trials)
-    plan = Plan(
+    case = bench.StoppedCase(workers, size_bytes // VALUE_BYTES, slots, trials)
+    plan = StarShape(
         workers=2 * workers,
         link=link,
         rate_bit_s=rate_bit_s,

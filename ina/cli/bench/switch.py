@@ -49,7 +49,7 @@ def switch(
 
     Workers are processes on this machine; what they need of its cores the switch does not get.
     """
-    from ina.bench.switch import Measurement, measure, measure_bmv2, ratios, why_not_bmv2
+    from ina.bench.switch import SwitchRow, measure, measure_bmv2, ratios, why_not_bmv2
     from ina.emulate.nodes import LINK_MTU_BYTES
 
     builds = parse.numbers("--values", values)
@@ -57,7 +57,7 @@ def switch(
     check_seconds(seconds)
     outputs = Outputs("switch", json, save, baseline, tolerance)
     missing = why_not_bmv2() if bmv2 else "--no-bmv2"
-    rows: list[Measurement] = []
+    rows: list[SwitchRow] = []
     on_bmv2 = [b for b in builds if not missing and packet_bytes(b) <= LINK_MTU_BYTES]
     with steps("switch", (len(builds) + len(on_bmv2)) * len(counts)) as bar:
         for build in builds:

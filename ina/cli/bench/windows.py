@@ -10,13 +10,12 @@ import typer
 
 from ina.bench import parse, star_real, windows_sim
 from ina.bench import windows as bench
-from ina.bench.agreement import Case as StarCase
-from ina.bench.agreement import Costs
-from ina.bench.dumbbell import Plan, dumbbell
+from ina.bench.agreement import AgreementCase, Costs
+from ina.bench.dumbbell import DumbbellShape, dumbbell
 from ina.bench.report import Ratio, Report
 from ina.bench.star import QUEUE_BYTES, burst_bytes, star
 from ina.bench.tcp_flow import require_iperf3, why_not
-from ina.bench.windows import Case, Measurement, Schedule
+from ina.bench.windows import Bottleneck, Schedule, WindowRow
 from ina.bench.windows_agreement import Agreement, agreement
 from ina.cli.bench.options import SpoilOption, ValuesOption
 from ina.cli.bench.output import JsonOption, Outputs, SaveOption, Steps, steps
@@ -109,8 +108,8 @@ def windows(
     flows = [it for it in flows if not why_not(it)]
     if flows:
         require_iperf3()
-    cases = [Case(1), Case(JOBS), *(Case(JOBS, it) for it in flows)]
-    found: list[tuple[Measurement, Agreement | None, windows_sim.Simulated | None]] = []
+    cases = [Bottleneck(1), Bottleneck(JOBS), *(Bottleneck(JOBS, it) for it in flows)]
+    found: list[tuple[WindowRow, Agreement | None, windows_sim.Simulated | None]] = []
     simulated = 0 if no_simulator else sum(case.tcp in windows_sim.TCP for case in cases)
     each = len(cases) + simulated + len(counts)
     with steps("windows", len(rates) * (each * len(wanted) + (not no_simulator))) as bar:
@@ -119,7 +118,7 @@ def windows(
         for link, rate_bit_s in rates.items():
             costs = None if no_simulator else _costs(link, rate_bit_s, values, bar)
             for algorithm in wanted:
-                plan = Plan(
+                plan = DumbbellShape(
                     jobs=JOBS,
                     flows=1,
                     link=link,
@@ -181,7 +180,7 @@ def windows(
 
 def _costs(link: str, rate_bit_s: float, values: int, bar: Steps) -> Costs:
     """What this machine needs for a packet, as the simulation is told."""
-    case = StarCase(
+    case = AgreementCase(
         link=link,
         rate_bit_s=rate_bit_s,
         queue_bytes=QUEUE_BYTES,
@@ -205,7 +204,9 @@ def _costs(link: str, rate_bit_s: float, values: int, bar: Steps) -> Costs:
     return costs
 
 
-def _alone(count: int, plan: Plan, schedule: Schedule, say: Callable[[str], None]) -> Measurement:
+def _alone(
+    count: int, plan: DumbbellShape, schedule: Schedule, say: Callable[[str], None]
+) -> WindowRow:
     with star(
         count,
         plan.link,
@@ -219,7 +220,7 @@ def _alone(count: int, plan: Plan, schedule: Schedule, say: Callable[[str], None
         return bench.at_star(net, str(plan.congestion["algorithm"]), plan.values, schedule)
 
 
-def _what(one: Measurement) -> str:
+def _what(one: WindowRow) -> str:
     return f"{one.link}, {one.algorithm}, {one.case}, {one.workers} workers"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ina.bench.agreement import GOODPUT_BOUND
 from ina.bench.parse import size_text
-from ina.bench.windows import FAIR_FACTOR, LEAST_JAIN, LEAST_SHARE, Measurement, Schedule
+from ina.bench.windows import FAIR_FACTOR, LEAST_JAIN, LEAST_SHARE, Schedule, WindowRow
 from ina.bench.windows_agreement import FACTOR, Agreement
 from ina.cli.bench.output import number
 
@@ -22,7 +22,7 @@ SPARE = (
 )
 
 
-def cells(real: Measurement, agrees: Agreement | None) -> tuple[Any, ...]:
+def cells(real: WindowRow, agrees: Agreement | None) -> tuple[Any, ...]:
     """Of one case."""
     kept = all(real.promises.values())
     return (

@@ -20,7 +20,7 @@ else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
 
-class Plan(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class PlanFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The whole file."""
 
     name: str = "planned"
@@ -74,7 +74,7 @@ def plan_request(
     said = {} if path is None else _read(path)
     if "like" in given or "bytes" in given:  # then the file's word on its steps is not asked for
         said = {key: it for key, it in said.items() if key not in ("like", "bytes", *_OF_A_STEP)}
-    plan = msgspec.convert({**(usual or {}), **said, **given}, Plan)
+    plan = msgspec.convert({**(usual or {}), **said, **given}, PlanFile)
 
     def called(key: str) -> str:
         return OPTIONS[key] if key in given or path is None else f"{path}: {key}"
@@ -87,7 +87,7 @@ def _read(path: Path) -> dict[str, Any]:
     """What the file says, without defaults."""
     try:
         found: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
-        convert(found, Plan)
+        convert(found, PlanFile)
     except OSError as error:
         raise InvalidInputError(f"{path}: {error.strerror}") from None
     except DocumentError as error:
@@ -97,7 +97,9 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
-def _check(path: Path | None, plan: Plan, said: list[str], called: Callable[[str], str]) -> None:
+def _check(
+    path: Path | None, plan: PlanFile, said: list[str], called: Callable[[str], str]
+) -> None:
     """Raises :class:`InvalidInputError`. ``said``: keys; ``called``: each as the user wrote it."""
     if not (plan.hosts or plan.workers > 0):
         raise InvalidInputError(
@@ -122,7 +124,7 @@ def _check(path: Path | None, plan: Plan, said: list[str], called: Callable[[str
         raise InvalidInputError(f"{called('placement')}: of which hosts? want hosts, too")
 
 
-def _request(plan: Plan, called: Callable[[str], str]) -> pb2.PlanJobRequest:
+def _request(plan: PlanFile, called: Callable[[str], str]) -> pb2.PlanJobRequest:
     request = pb2.PlanJobRequest(
         name=plan.name,
         world_size=plan.workers or len(plan.hosts),

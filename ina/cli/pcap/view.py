@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 
 from ina.cli.common.output import emit, table
 from ina.pcap import Event, Packet, SlotLife
-from ina.pcap.rounds import Round
+from ina.pcap.rounds import SeenRound
 from ina.pcap.switches import path_indices
 from ina.protocol.codec import Header
 from ina.protocol.layout import LAYOUT
@@ -156,7 +156,7 @@ def _event_document(event: Event) -> dict[str, Any]:
     return packet_document(event.packet, values=False) | told
 
 
-def _round_document(round_: Round) -> dict[str, Any]:
+def _round_document(round_: SeenRound) -> dict[str, Any]:
     return {
         "epoch": round_.tag.epoch % (1 << 16),
         "seq": round_.tag.seq,
@@ -244,7 +244,7 @@ def _note(event: Event, life: SlotLife) -> str:
     return "; ".join([*found, *filter(None, [event.note])])
 
 
-def _round_row(round_: Round) -> list[Any]:
+def _round_row(round_: SeenRound) -> list[Any]:
     state = "complete"
     if not round_.complete:
         state = f"open, missing {_names(round_.missing)}"
@@ -265,7 +265,7 @@ def _round_row(round_: Round) -> list[Any]:
     ]
 
 
-def _results(round_: Round) -> str:
+def _results(round_: SeenRound) -> str:
     if not round_.results_to_all:
         return _names(sorted(round_.results))
     alone = f", alone {_names(sorted(round_.results))}" if round_.results else ""

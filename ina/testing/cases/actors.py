@@ -12,7 +12,7 @@ from ina.p4 import names
 from ina.protocol.codec import Header, encode
 from ina.protocol.layout import LAYOUT
 from ina.protocol.spec import HEADER_BYTES, NO_FLAGS, UDP_PORT, DropReason, Flag, Kind
-from ina.protocol.switch_model import EPOCH_BITS, Attachment, Job, Sharing
+from ina.protocol.switch_model import EPOCH_BITS, Attachment, ModelJob, Sharing
 from ina.testing.case import Arrival
 from ina.testing.frames import RESULT_TTL, SWITCH_IPV4, SWITCH_MAC, Frame, PortFrame
 from ina.testing.state import Counter, CounterRef, Item, job_state, receiver_mac, worker_mac
@@ -28,7 +28,7 @@ bit is set: it does not fit into the MAC address, which has 23 bits of the 32.""
 class Team:
     """A job and the packets of its workers. Worker 0 is behind port 1, unless said otherwise."""
 
-    job: Job
+    job: ModelJob
     values: int
     """int32 values in a packet, as the program is built."""
 
@@ -160,7 +160,7 @@ def team(
     )
     listeners = frozenset(listening)
     sharing = Sharing(listeners, FIRST_SHARED_IPV4 + number) if listeners else None
-    return Team(Job(number, epoch, first_slot, slots, workers, sharing), values)
+    return Team(ModelJob(number, epoch, first_slot, slots, workers, sharing), values)
 
 
 def with_fields(payload: bytes, **fields: Any) -> bytes:

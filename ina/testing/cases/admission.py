@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ina.protocol.spec import DropReason, Kind
-from ina.testing.case import Arrival, Case, Change
+from ina.testing.case import Arrival, Case, ItemChange
 from ina.testing.cases.actors import STRANGER_PORT, Team, tally, team
 from ina.testing.frames import SWITCH_IPV4, parse
 from ina.testing.state import job_entry, member_entry, own_address, receiver_entry
@@ -143,7 +143,7 @@ def lifecycle(values: int) -> Iterator[Case]:
         "A switch without jobs refuses all, and keeps nothing.",
         values,
         (),
-        (them.sends(0, 0, ones), Change(insert=them.state), *honest_round(them)),
+        (them.sends(0, 0, ones), ItemChange(insert=them.state), *honest_round(them)),
         tally(them, contributions=2, results=1, drops={DropReason.JOB: 1}),
     )
     yield Case(
@@ -153,7 +153,7 @@ def lifecycle(values: int) -> Iterator[Case]:
         them.state,
         (
             *honest_round(them),
-            Change(delete=(job_entry(them.job),)),
+            ItemChange(delete=(job_entry(them.job),)),
             them.sends(0, 0, ones),
             them.sends(1, 1, ones),
         ),
@@ -166,7 +166,7 @@ def lifecycle(values: int) -> Iterator[Case]:
         them.state,
         (
             them.sends(0, 0, ones),
-            Change(delete=(member_entry(them.job, 0),)),
+            ItemChange(delete=(member_entry(them.job, 0),)),
             them.sends(0, 0, ones),
             them.sends(1, 0, ones).gives(*them.results(0, [2] * values)),
         ),
@@ -178,7 +178,7 @@ def lifecycle(values: int) -> Iterator[Case]:
         values,
         them.state,
         (
-            Change(delete=(receiver_entry(them.job, 1),)),
+            ItemChange(delete=(receiver_entry(them.job, 1),)),
             them.sends(0, 0, ones),
             them.sends(1, 0, ones).gives(them.result(0, 0, [2] * values)),
         ),
@@ -193,10 +193,10 @@ def lifecycle(values: int) -> Iterator[Case]:
         them.state,
         (
             *honest_round(them, 5),
-            Change(them.state[::-1], moved.state),
+            ItemChange(them.state[::-1], moved.state),
             *honest_round(moved, 0),
             *honest_round(moved, 5),
-            Change(moved.state[::-1], grown.state),
+            ItemChange(moved.state[::-1], grown.state),
             *honest_round(grown, 0),
             grown.sends(2, 5, ones),
         ),

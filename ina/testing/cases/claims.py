@@ -8,7 +8,7 @@ from typing import Any
 
 from ina.protocol.shared_model import Claims
 from ina.protocol.spec import PATH_BITS, Flag
-from ina.testing.case import Case, Change
+from ina.testing.case import Case, ItemChange
 from ina.testing.cases.actors import tally, total
 from ina.testing.cases.levels import Inner, inner
 from ina.testing.frames import PortFrame
@@ -38,10 +38,10 @@ class Sharer(Inner):
         assert self.job.claims is not None
         return replace(self, job=replace(self.job, claims=replace(self.job.claims, age_us=age_us)))
 
-    def grows_patient(self) -> Change:
+    def grows_patient(self) -> ItemChange:
         """From now on it takes no slot that is in use."""
         patient = self.aged(NEVER_OLD)
-        return Change(delete=(job_entry(self.job),), insert=(job_entry(patient.job),))
+        return ItemChange(delete=(job_entry(self.job),), insert=(job_entry(patient.job),))
 
 
 def sharer(
@@ -233,7 +233,7 @@ def collisions(values: int) -> Iterator[Case]:
             **tally(single, contributions=1, results=1),
         },
     )
-    gone = Change(delete=(owner_entry(first.job, first.parent),))
+    gone = ItemChange(delete=(owner_entry(first.job, first.parent),))
     yield Case(
         "claims/of-a-job-that-is-gone",
         "What nobody waits for any more stays nowhere.",

@@ -8,7 +8,7 @@ from typing import Any
 
 from ina.p4 import names
 from ina.protocol.spec import UDP_PORT
-from ina.testing.case import Arrival, Case, Change
+from ina.testing.case import Arrival, Case, ItemChange
 from ina.testing.cases.actors import tally, team
 from ina.testing.cases.admission import honest_round
 from ina.testing.cases.malformed import changed
@@ -82,11 +82,11 @@ def switched(values: int) -> Iterator[Case]:
         (),
         (
             Arrival(1, data),
-            Change(insert=(forward(HOST_B, 2),)),
+            ItemChange(insert=(forward(HOST_B, 2),)),
             Arrival(1, data).gives((2, data)),
-            Change(delete=(forward(HOST_B, 2),), insert=(forward(HOST_B, 3),)),
+            ItemChange(delete=(forward(HOST_B, 2),), insert=(forward(HOST_B, 3),)),
             Arrival(1, data).gives((3, data)),
-            Change(delete=(forward(HOST_B, 3),)),
+            ItemChange(delete=(forward(HOST_B, 3),)),
             Arrival(1, data),
         ),
     )
@@ -118,7 +118,7 @@ def switched(values: int) -> Iterator[Case]:
         "The program's own default returns when the controller takes its own back.",
         values,
         (group, flood_all),
-        (floods[0], Change(delete=(flood_all,)), Arrival(1, everybody)),
+        (floods[0], ItemChange(delete=(flood_all,)), Arrival(1, everybody)),
     )
 
 

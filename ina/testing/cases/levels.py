@@ -18,7 +18,7 @@ from ina.protocol.spec import (
     path_of,
 )
 from ina.protocol.switch_model import EPOCH_BITS, Attachment, Parent
-from ina.testing.case import Arrival, Case, Change
+from ina.testing.case import Arrival, Case, ItemChange
 from ina.testing.cases.actors import STRANGER_PORT, Team, tally, team, total
 from ina.testing.frames import RESULT_TTL, SWITCH_IPV4, SWITCH_MAC, Frame, PortFrame
 from ina.testing.state import (
@@ -377,7 +377,7 @@ def believing(values: int) -> Iterator[Case]:
         orphan,
         (
             right,
-            Change(insert=(parent_entry(them.job, them.parent),)),
+            ItemChange(insert=(parent_entry(them.job, them.parent),)),
             right.gives(*them.handed_to_all(told, ones)),
         ),
         tally(them, passed_down=1, drops={DropReason.MEMBER: 1}),
@@ -391,7 +391,7 @@ def believing(values: int) -> Iterator[Case]:
         (
             *(them.sends(rank, 0, ones) for rank in them.ranks[:-1]),
             them.sends(2, 0, ones).gives(them.up(0, [3] * values)),
-            Change(them.state[::-1], rooted.state),
+            ItemChange(them.state[::-1], rooted.state),
             right,
             *(rooted.sends(rank, 0, ones) for rank in them.ranks[:-1]),
             rooted.sends(2, 0, ones).gives(*rooted.results(0, [3] * values)),
@@ -466,7 +466,7 @@ def addressed(values: int) -> Iterator[Case]:
         (own_address(ELSEWHERE), *them.state),
         (
             Arrival(at, frame.build()),
-            Change(delete=(own_address(ELSEWHERE),), insert=(own_address(),)),
+            ItemChange(delete=(own_address(ELSEWHERE),), insert=(own_address(),)),
             Arrival(at, away),
             Arrival(at, frame.build()).gives(*them.results(0, them.ones())),
         ),

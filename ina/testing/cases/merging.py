@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from ina.protocol.spec import DropReason, Flag, Kind, ValueType
-from ina.testing.case import Arrival, Case, Change
+from ina.testing.case import Arrival, Case, ItemChange
 from ina.testing.cases.actors import Team, tally, team, total
 from ina.testing.frames import CE
 
@@ -375,7 +375,7 @@ def carried(values: int) -> Iterator[Case]:
         (
             wide.sends(0, 0, ones, kind=Kind.RESULT, flags=Flag.OVERFLOW, next_exponent=255),
             wide.sends(0, 0, ones),
-            Change(),
+            ItemChange(),
             wide.sends(1, 0, ones, next_exponent=7).gives(
                 *wide.results(0, total(ones, ones), next_exponent=7)
             ),

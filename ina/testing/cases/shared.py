@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ina.p4 import names
 from ina.protocol.spec import ALL_WORKERS, DropReason, Flag
-from ina.testing.case import Case, Change
+from ina.testing.case import Case, ItemChange
 from ina.testing.cases.actors import Team, tally, team
 from ina.testing.cases.admission import honest_round
 from ina.testing.cases.merging import with_tos
@@ -205,8 +205,8 @@ def changes(values: int) -> Iterator[Case]:
     """The control plane gives the job's group other copies while the job runs."""
     shared = team(values, 3, ports=[4] * 3, listening=range(3))
     alone = team(values, 3, ports=[4] * 3)
-    to_alone = Change(modify=(job_copies(alone.job),))
-    to_shared = Change(modify=(job_copies(shared.job),))
+    to_alone = ItemChange(modify=(job_copies(alone.job),))
+    to_shared = ItemChange(modify=(job_copies(shared.job),))
     yield Case(
         "shared/group-modified",
         "From one copy for all to one for each, and back: from the next round on.",
@@ -249,7 +249,7 @@ def unaddressed(values: int) -> Case:
         values,
         them.state,
         (
-            Change(delete=(receiver_entry(them.job, ALL_WORKERS),)),
+            ItemChange(delete=(receiver_entry(them.job, ALL_WORKERS),)),
             *(them.sends(rank, 0, them.ones()) for rank in them.ranks),
             *(
                 them.sends(rank, 0, them.ones()).gives(them.replay(rank, 0, twos))

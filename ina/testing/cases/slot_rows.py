@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ina.protocol.spec import DropReason
-from ina.testing.case import Case, Change
+from ina.testing.case import Case, ItemChange
 from ina.testing.cases.actors import Team, tally, team, total
 
 
@@ -186,7 +186,7 @@ def epochs(values: int, before: Team) -> Iterator[Case]:
     """A job starts over on the same slots."""
     ones = before.ones()
     after = replace(before, job=replace(before.job, epoch=before.job.epoch + 1))
-    restart = Change(before.state[::-1], after.state)
+    restart = ItemChange(before.state[::-1], after.state)
     yield Case(
         "takeover/newer-epoch",
         "A newer epoch takes slots over, though its sequence numbers begin again.",
@@ -222,7 +222,7 @@ def epochs(values: int, before: Team) -> Iterator[Case]:
         after.state,
         (
             after.sends(0, 1, ones),
-            Change(after.state[::-1], before.state),
+            ItemChange(after.state[::-1], before.state),
             before.sends(0, 801, ones),
             before.sends(1, 801, ones),
         ),
@@ -236,7 +236,7 @@ def epochs(values: int, before: Team) -> Iterator[Case]:
         before.state,
         (
             before.sends(0, 1, ones),
-            Change(before.state[::-1], same_low_bits.state),
+            ItemChange(before.state[::-1], same_low_bits.state),
             same_low_bits.sends(1, 1, ones),
             same_low_bits.sends(0, 1, ones).gives(*same_low_bits.results(1, [2] * values)),
         ),
@@ -286,7 +286,7 @@ def serial_numbers(values: int) -> Iterator[Case]:
         before.state,
         (
             before.sends(0, 0, before.ones()).gives(*before.results(0, before.ones())),
-            Change(before.state[::-1], after.state),
+            ItemChange(before.state[::-1], after.state),
             after.sends(0, 0, [4] * values).gives(*after.results(0, [4] * values)),
         ),
         tally(before, contributions=2, results=2),

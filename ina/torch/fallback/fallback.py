@@ -26,7 +26,7 @@ from ina.host.frozen import Frozen
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback.agreement import agree, hand_on
 from ina.torch.fallback.comeback import Comeback, Seats
-from ina.torch.fallback.gate import Ballot, Gate, Network, Way
+from ina.torch.fallback.gate import Ballot, Gate, JoinedSession, Route
 from ina.torch.fallback.member import Member
 from ina.torch.fallback.peers import GlooPeers
 from ina.torch.fallback.resume import Resumption
@@ -88,7 +88,7 @@ class Fallback:
     @property
     def is_away(self) -> bool:
         """Whether sums are to come here: the session does not take them."""
-        return self._gate.way is not Way.NETWORK
+        return self._gate.way is not Route.NETWORK
 
     @property
     def on_failure(self) -> OnFailure:
@@ -122,7 +122,7 @@ class Fallback:
         session, signal = member.session, member.signal
         if session is not None and session.error() is None and leave_timeout_s > 0:
             assert signal is not None, "it is used"
-            if self._gate.way is Way.NETWORK:
+            if self._gate.way is Route.NETWORK:
                 signal.done(leave_timeout_s, lambda: session.error() is not None)
             if signal.heard() is not None:
                 member.settled.wait(leave_timeout_s)
@@ -199,7 +199,7 @@ class Fallback:
         )
         return resumption
 
-    def _crossed(self, network: Network) -> None:
+    def _crossed(self, network: JoinedSession) -> None:
         """In the midst of it: all ranks send to this session from now on."""
         assert isinstance(network, Member)
         assert self._seats is not None

@@ -55,7 +55,7 @@ class Gloo(Protocol):
         were started before have ended; None: that failed."""
 
 
-class Network(Protocol):
+class JoinedSession(Protocol):
     """A session that this rank has joined."""
 
     @property
@@ -66,7 +66,7 @@ class Network(Protocol):
         """Start a sum, which ends later; raises InaError if it cannot."""
 
 
-class Way(Enum):
+class Route(Enum):
     """Where all_reduces go."""
 
     NETWORK = auto()
@@ -82,7 +82,7 @@ class Gate:
     def __init__(
         self,
         gloo: Gloo,
-        crossed: Callable[[Network], None],
+        crossed: Callable[[JoinedSession], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``crossed`` hears, in the midst of it, that all goes to this session from now on."""
@@ -90,13 +90,13 @@ class Gate:
         self._lock = threading.RLock()  # a sum that cannot start may end at once
         self._waiting: deque[GlooSum] = deque()
         self._error: InaError | None = None  # with NOWHERE
-        self._network: Network | None = None  # None: the first, which takes sums by itself
-        self._candidate: Network | None = None
-        self._voted: Network | None = None
+        self._network: JoinedSession | None = None  # None: the first, which takes sums by itself
+        self._candidate: JoinedSession | None = None
+        self._voted: JoinedSession | None = None
         self._number = 0
         self._ballot_before: int | None = None
         self._asked = 0, 0.0  # the number and the time of the last one
-        self.way = Way.NETWORK
+        self.way = Route.NETWORK
         self.gloo_sums = 0
         """That came since the switch was lost last, and went over Gloo."""
         self.returns = False
@@ -113,9 +113,9 @@ class Gate:
         """Start a sum, now or later, wherever it goes."""
         failed: Exception | None = None
         with self._lock:
-            if self.way is Way.NOWHERE:
+            if self.way is Route.NOWHERE:
                 failed = self._error
-            elif self.way is Way.NETWORK and self._network is not None:
+            elif self.way is Route.NETWORK and self._network is not None:
                 failed = self._over_network(self._network, one)
             else:
                 self._waiting.append(one)
@@ -126,8 +126,8 @@ class Gate:
     def recover(self) -> None:
         """The network is lost: what comes waits for :meth:`open`."""
         with self._lock:
-            if self.way is Way.NETWORK:
-                self.way = Way.RECOVERING
+            if self.way is Route.NETWORK:
+                self.way = Route.RECOVERING
 
     def open(self, submitted: int, newest: int, *, returns: bool) -> None:
         """What waits, and what comes, goes over Gloo.
@@ -136,23 +136,23 @@ class Gate:
         rank's has. ``returns``: whether all ranks want to go back.
         """
         with self._lock:
-            if self.way is not Way.RECOVERING:
+            if self.way is not Route.RECOVERING:
                 return
-            self.way, self.returns = Way.GLOO, returns
+            self.way, self.returns = Route.GLOO, returns
             self._number, self.gloo_sums = submitted, 0
             self._ballot_before = newest + FIRST_BALLOT + 1 if returns else None
             self._asked = newest, self._clock()
             self._go_on()
 
-    def offer(self, candidate: Network) -> None:
+    def offer(self, candidate: JoinedSession) -> None:
         """This rank has joined: it says so from the next ballot on."""
         with self._lock:
             self._candidate, self.refused = candidate, 0
 
-    def withdraw(self, candidate: Network) -> bool:
+    def withdraw(self, candidate: JoinedSession) -> bool:
         """Take it back; False: it is too late, or the ballot that it was put in is not known."""
         with self._lock:
-            if self.way is not Way.NOWHERE and candidate in (self._voted, self._network):
+            if self.way is not Route.NOWHERE and candidate in (self._voted, self._network):
                 return False
             self._candidate = None
             return True
@@ -160,9 +160,9 @@ class Gate:
     def fail(self, error: InaError) -> bool:
         """End what waits, and what comes, with ``error``; False: it did so already."""
         with self._lock:
-            if self.way is Way.NOWHERE:
+            if self.way is Route.NOWHERE:
                 return False
-            self.way, self._error = Way.NOWHERE, error
+            self.way, self._error = Route.NOWHERE, error
             waiting, self._waiting = self._waiting, deque()
         for one in waiting:
             one.end(error)
@@ -170,7 +170,7 @@ class Gate:
 
     def _go_on(self) -> None:
         """Send what waits, as far as it is known where."""
-        while self._waiting and self.way is Way.GLOO:
+        while self._waiting and self.way is Route.GLOO:
             if self._ballot_before is not None and self._number + 1 >= self._ballot_before:
                 self._ask()
                 return
@@ -185,7 +185,7 @@ class Gate:
         took_s = max(self._clock() - since_s, 1e-6)
         pause = int((self._number - number) * PAUSE_S / took_s)
         self._asked = self._number, self._clock()
-        self.way, self._voted = Way.ASKING, self._candidate
+        self.way, self._voted = Route.ASKING, self._candidate
         epoch = 0 if self._voted is None else self._voted.epoch
         self._gloo.ask(Ballot(epoch, -epoch, min(max(1, pause), _MOST)), self._answered)
 
@@ -193,7 +193,7 @@ class Gate:
         failed: list[tuple[GlooSum, Exception]] = []
         with self._lock:
             voted, self._voted = self._voted, None
-            if self.way is not Way.ASKING:
+            if self.way is not Route.ASKING:
                 return
             if result is not None and result.is_unanimous:
                 assert voted is not None, "this rank's ballot is one of them"
@@ -202,12 +202,12 @@ class Gate:
                 self.refused += 1
                 # None: a rank is gone, of which the next sum over Gloo will tell.
                 self._ballot_before = self._number + 1 + result.pause if result else None
-                self.way = Way.GLOO
+                self.way = Route.GLOO
                 self._go_on()
         for one, error in failed:
             one.end(error)
 
-    def _cross(self, network: Network) -> list[tuple[GlooSum, Exception]]:
+    def _cross(self, network: JoinedSession) -> list[tuple[GlooSum, Exception]]:
         self._network, self._candidate = network, None
         self._crossed(network)
         failed = []
@@ -215,10 +215,10 @@ class Gate:
             one = self._waiting.popleft()
             if (error := self._over_network(network, one)) is not None:
                 failed.append((one, error))
-        self.way = Way.NETWORK  # the last step: who sees it sends to the session itself
+        self.way = Route.NETWORK  # the last step: who sees it sends to the session itself
         return failed
 
-    def _over_network(self, network: Network, one: GlooSum) -> Exception | None:
+    def _over_network(self, network: JoinedSession, one: GlooSum) -> Exception | None:
         one.sent(over_network=True)
         try:
             network.start(one)
