@@ -31,7 +31,7 @@ from ina.controller.service.workers import WorkerService
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.switch import Switch
-from ina.controller.topology.fabric import fabric_of
+from ina.controller.topology.from_config import fabric_of
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
 from ina.rpc import controller_pb2 as pb2

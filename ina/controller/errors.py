@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from ina.errors import DeadlineError, InaError, InvalidInputError, UnavailableError
+from ina.trees.errors import JobRequestError
 
 
 class ConfigError(InvalidInputError):
     """The configuration file is wrong; the message names the file and the key."""
-
-
-class JobRequestError(InvalidInputError):
-    """A request's own fields are wrong: world size, rank, address, name."""
 
 
 class JobPipesError(JobRequestError):

@@ -10,9 +10,9 @@ from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from typing import Any, Literal
 
-from ina.controller.topology.fabric import Fabric, Place
-from ina.controller.topology.fabric import Link as Cable
 from ina.emulate.errors import TopologyError
+from ina.fabric.graph import Fabric, Place
+from ina.fabric.graph import Link as Cable
 
 SwitchKind = Literal["soft", "bmv2"]
 

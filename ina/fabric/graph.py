@@ -17,8 +17,7 @@ import networkx
 import numpy as np
 import numpy.typing as npt
 
-from ina.controller.config import Config
-from ina.controller.config.tofino import PortRef
+from ina.fabric.ports import PortRef
 
 
 @dataclass(frozen=True)
@@ -150,32 +149,3 @@ def _weight(number: int, links: int) -> int:
     order, of those that the other has not, comes earlier.
     """
     return (1 << links) + (1 << number)
-
-
-def fabric_of(config: Config) -> Fabric:
-    """What a checked configuration says."""
-    data_ports = {switch.name: switch.data_port for switch in config.switches}
-    return Fabric(
-        tuple(data_ports),
-        [
-            Link(
-                link.switches,
-                link.ports or (data_ports[link.switches[0]], data_ports[link.switches[1]]),
-                (link.rate_gbit or 0.0) * 1e9,
-            )
-            for link in config.links
-        ],
-        _hosts(config),
-        data_ports,
-    )
-
-
-def _hosts(config: Config) -> dict[IPv4Address, Place]:
-    """In the order of the file; where one is behind two switches, the first counts."""
-    found: dict[IPv4Address, Place] = {}
-    behind = {switch.name: config.endpoints(switch) for switch in config.switches}
-    for host in config.hosts:
-        address, switch = IPv4Address(host.address), host.switch or config.switch.name
-        port, mac = behind[switch][address]
-        found.setdefault(address, Place(switch, port, mac, (host.rate_gbit or 0.0) * 1e9))
-    return found

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ina.controller.errors import ConfigError
-from ina.controller.topology.fabric import Fabric
+from ina.fabric.errors import FabricError
+from ina.fabric.graph import Fabric
 
 _LAST_NUMBER = re.compile(r"(\d+)\D*$")
 
@@ -32,14 +32,14 @@ class Neighbour:
 
 
 def read_neighbours(path: Path) -> list[Neighbour]:
-    """Raises :class:`ConfigError`: it cannot be read, or is not what lldpcli prints."""
+    """Raises :class:`FabricError`: it cannot be read, or is not what lldpcli prints."""
     try:
         document = json.loads(path.read_text("utf-8"))
         return list(_neighbours(document["lldp"]))
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}") from None
+        raise FabricError(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-        raise ConfigError(f"{path}: not what `lldpcli show neighbors -f json` prints") from None
+        raise FabricError(f"{path}: not what `lldpcli show neighbors -f json` prints") from None
 
 
 def _neighbours(lldp: Any) -> Iterator[Neighbour]:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from ina.controller.errors import ConfigError
-from ina.controller.topology.fabric import Fabric, Link, Place
+from ina.fabric.errors import FabricError
+from ina.fabric.graph import Fabric, Link, Place
 
 FIRST_HOST = IPv4Address("10.0.0.1")
 MAX_PORTS = 64
@@ -30,11 +30,11 @@ class Rates:
 def leaf_spine(spines: int, leaves: int, hosts_a_leaf: int, rates: Rates | None = None) -> Fabric:
     """Every leaf joined to every spine. ``pods``: racks are named by them where there are several.
 
-    Raises :class:`ConfigError`: a number is not 1 or more.
+    Raises :class:`FabricError`: a number is not 1 or more.
     """
     for name, value in (("spines", spines), ("leaves", leaves), ("hosts", hosts_a_leaf)):
         if value < 1:
-            raise ConfigError(f"leaf-spine: {name} {value}: want 1 or more")
+            raise FabricError(f"leaf-spine: {name} {value}: want 1 or more")
     rates = rates or Rates()
     made = _Maker(rates)
     tops = [f"spine{number}" for number in range(1, spines + 1)]
@@ -49,10 +49,10 @@ def leaf_spine(spines: int, leaves: int, hosts_a_leaf: int, rates: Rates | None 
 def fat_tree(k: int, rates: Rates | None = None) -> Fabric:
     """Of switches with ``k`` ports: k^3/4 hosts. Edge switches first, cores last.
 
-    Raises :class:`ConfigError`: k is odd, below 2 or above 64.
+    Raises :class:`FabricError`: k is odd, below 2 or above 64.
     """
     if k < 2 or k % 2 or k > MAX_PORTS:
-        raise ConfigError(f"fat-tree: k {k}: want an even number, 2 to {MAX_PORTS}")
+        raise FabricError(f"fat-tree: k {k}: want an even number, 2 to {MAX_PORTS}")
     made, half = _Maker(rates or Rates()), k // 2
     edges = [[f"edge{pod}-{it}" for it in range(half)] for pod in range(k)]
     middles = [[f"agg{pod}-{it}" for it in range(half)] for pod in range(k)]

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from ina.controller.errors import JobRequestError
-from ina.controller.topology.fabric import Fabric, Link, Place
-from ina.controller.topology.nearest import tree_over
-from ina.controller.topology.tree import Tree
+from ina.fabric.graph import Fabric, Link, Place
 from ina.sim.errors import ScenarioError
 from ina.sim.topology import Cable, Topology
+from ina.trees.errors import JobRequestError
+from ina.trees.nearest import tree_over
+from ina.trees.tree import Tree
 
 
 def joined(topology: Topology) -> Fabric:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from ina.controller.config.tables import MAX_SLOT_AGE_US
-from ina.controller.errors import JobRequestError
-from ina.controller.topology.tree import Node, below_itself, with_aggregator
 from ina.p4 import names
 from ina.p4.catalogue import SHARED
 from ina.sim.errors import ScenarioError
@@ -12,6 +10,8 @@ from ina.sim.placing import placed
 from ina.sim.racks import joined, tree_of
 from ina.sim.scenario import JobSpec, Scenario
 from ina.sim.topology import Topology
+from ina.trees.errors import JobRequestError
+from ina.trees.tree import Node, below_itself, with_aggregator
 
 _MOST_SHARED = names.SLOTS_TOTAL - 2
 

@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from ina.controller.config import Config
-from ina.controller.config.tofino import PortRef
-from ina.controller.topology.fabric import Fabric
-from ina.controller.topology.tree import Node
+from ina.fabric.graph import Fabric
+from ina.fabric.ports import PortNumber, PortRef
+from ina.trees.tree import Node
 
 
 @dataclass(frozen=True)
 class AggregatorPlace:
-    """Where one of the configuration's is."""
+    """Where one is."""
 
     name: str
     switch: str
@@ -44,13 +43,13 @@ class Above:
 
 
 class Aggregators:
-    """Of a configuration, in its order."""
+    """Those that there are, in a given order."""
 
     def __init__(
         self,
         fabric: Fabric,
         places: Sequence[AggregatorPlace] = (),
-        number: Callable[[str, PortRef], int] | None = None,
+        number: PortNumber | None = None,
     ) -> None:
         """``number``: of a switch's port; without it every port is a number already."""
         self._fabric = fabric
@@ -79,18 +78,6 @@ class Aggregators:
         """From a switch to the one that a host is behind; empty: none is known."""
         place = self._fabric.hosts.get(address)
         return () if place is None else self._fabric.path(top, place.switch)
-
-
-def aggregators_of(
-    config: Config, fabric: Fabric, number: Callable[[str, PortRef], int]
-) -> Aggregators:
-    """What a checked configuration says."""
-    places = []
-    for it in config.aggregators:
-        behind = next((at for at in config.switches if at.name == it.switch), config.switch)
-        port = behind.data_port if it.port is None else it.port
-        places.append(AggregatorPlace(it.name, behind.name, port, it.data_port))
-    return Aggregators(fabric, places, number)
 
 
 def _plain(switch: str, port: PortRef) -> int:

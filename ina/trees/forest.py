@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from ina.controller.errors import JobRequestError
-from ina.controller.topology.tree import Node, Tree
+from ina.trees.errors import JobRequestError
+from ina.trees.tree import Node, Tree
 
 MAX_PARTS = 16
 """That lanes are cut into: a power of two, as lanes are. Workers are told of as many trees."""

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ina.controller.errors import JobRequestError
-from ina.controller.topology.forest import Forest
-from ina.controller.topology.tree import HostNode, Node, Tree
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import Forest
+from ina.trees.tree import HostNode, Node, Tree
 
 
 class Member(Protocol):

@@ -12,16 +12,13 @@ from ipaddress import IPv4Address
 from itertools import pairwise
 from typing import Protocol
 
-from ina.controller.config.tofino import PortRef
-from ina.controller.errors import JobRequestError
-from ina.controller.topology.fabric import Fabric, Place
-from ina.controller.topology.forest import Forest, forest_of
-from ina.controller.topology.tree import Node, Tree
+from ina.fabric.graph import Fabric, Place
+from ina.fabric.ports import PortNumber, PortRef
 from ina.protocol.addresses import is_shm_address
 from ina.protocol.spec import MAX_WORLD_SIZE
-
-PortNumber = Callable[[str, PortRef], int]
-"""A switch's number of a port, which may be a name on its front panel."""
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import Forest, forest_of
+from ina.trees.tree import Node, Tree
 
 
 class Located(Protocol):

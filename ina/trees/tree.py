@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from ipaddress import IPv4Address
 
-from ina.controller.errors import JobRequestError
 from ina.protocol.spec import MAX_LEVELS, MAX_WORKERS, path_mask, path_of
+from ina.trees.errors import JobRequestError
 
 
 @dataclass(frozen=True)

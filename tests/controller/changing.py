@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from ina.controller.change import Word
 from ina.controller.job import Job
 from ina.controller.jobs.changes import Told
-from ina.controller.mapping import Word
-from ina.controller.topology.forest import forest_of
-from ina.controller.topology.tree import Node, Tree
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.forest import forest_of
+from ina.trees.tree import Node, Tree
 from tests.controller.racks import Racks
 
 S = 17

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from ina.controller.topology.forest import MAX_PARTS, Forest
-from ina.controller.topology.tree import Node, Tree
 from ina.protocol.spec import MAX_LEVELS
+from ina.trees.forest import MAX_PARTS, Forest
+from ina.trees.tree import Node, Tree
 
 LEAVES = ("leaf1", "leaf2")
 SECOND_SPINE = "spine2"

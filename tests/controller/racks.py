@@ -9,7 +9,7 @@ from ipaddress import IPv4Address
 from typing import Any, cast
 
 from ina.controller.config import SwitchConfig, TenantConfig
-from ina.controller.job import Endpoint, Job
+from ina.controller.job import Job
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
@@ -24,10 +24,11 @@ from ina.controller.switches.reconcile import SwitchState, compare, job_number
 from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import SwitchWriter
-from ina.controller.topology.aggregators import AggregatorPlace, Aggregators
-from ina.controller.topology.fabric import Fabric, Link, Place
-from ina.controller.topology.nearest import Nearest
+from ina.fabric.graph import Fabric, Link, Place
 from ina.p4 import names
+from ina.trees.aggregators import AggregatorPlace, Aggregators
+from ina.trees.endpoint import Endpoint
+from ina.trees.nearest import Nearest
 from tests.controller.test_coordinator_chaos import FakeSession
 
 LEAVES = ("leaf1", "leaf2")

@@ -8,14 +8,15 @@ from ina.controller.config import SwitchConfig
 from ina.controller.job import Job
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.registry import Registry
-from ina.controller.memory import Allocator, SlotRange
+from ina.controller.memory import Allocator
 from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.plan import JobPlan, plan_job
 from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import JobWriter, SwitchWriter
-from ina.controller.topology.forest import forest_of
-from ina.controller.topology.tree import single
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.forest import forest_of
+from ina.trees.slots import SlotRange
+from ina.trees.tree import single
 
 NAME = SwitchConfig().name
 

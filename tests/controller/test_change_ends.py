@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from ina.controller import retry
+from ina.controller.change import Stage, Word
 from ina.controller.job import Job, JobState
-from ina.controller.mapping import Stage, Word
-from ina.controller.memory import SlotRange
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.slots import SlotRange
 from tests.controller.changing import (
     LEAF1,
     OVER_SPINE,

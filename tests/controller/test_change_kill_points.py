@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from ina.controller import faults, retry
+from ina.controller.change import Word
 from ina.controller.jobs.changes import Told
-from ina.controller.mapping import Word
-from ina.controller.topology.forest import Forest
 from ina.p4 import names
+from ina.trees.forest import Forest
 from tests.controller.changing import LEAF1, OVER_SPINE, S, epochs_on
 from tests.controller.racks import AGGREGATORS, NAMES, SLOTS, Racks
 from tests.controller.test_tree_jobs import drive

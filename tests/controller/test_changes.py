@@ -7,19 +7,14 @@ import asyncio
 import pytest
 
 from ina.controller import retry
-from ina.controller.errors import (
-    JobConflictError,
-    JobRequestError,
-    NoRoomError,
-    SwitchError,
-    UnknownJobError,
-)
+from ina.controller.change import Stage, Word
+from ina.controller.errors import JobConflictError, NoRoomError, SwitchError, UnknownJobError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.changes import DECIDE_S
-from ina.controller.mapping import Stage, Word
 from ina.controller.switches.items import Entry
 from ina.p4 import names
 from ina.protocol.spec import Kind
+from ina.trees.errors import JobRequestError
 from tests.controller.changing import (
     LEAF1,
     OVER_SPINE,

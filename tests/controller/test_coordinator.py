@@ -18,7 +18,7 @@ from ina.controller.errors import (
     SwitchError,
     UnknownJobError,
 )
-from ina.controller.job import Endpoint, JobState
+from ina.controller.job import JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
@@ -28,6 +28,7 @@ from ina.controller.switches.items import Entry, Item
 from ina.controller.switches.plan import JobPlan
 from ina.controller.switches.reconcile import SwitchState
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.endpoint import Endpoint
 from tests.controller.switches import alone, only, switch_of
 
 

@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ina.controller import faults, retry
+from ina.controller.change import Word
 from ina.controller.errors import SwitchError
-from ina.controller.job import Endpoint, Job, JobState
+from ina.controller.job import Job, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
-from ina.controller.mapping import Word
 from ina.controller.memory import StaticPool
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.items import Cell, Entry, Group, Item, ReadEntry
@@ -31,6 +31,7 @@ from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.writer import SwitchWriter
 from ina.errors import InaError
 from ina.p4 import names
+from ina.trees.endpoint import Endpoint
 from tests.controller.switches import alone, only, switch_of
 
 NAMES = ("a", "b", "c")

@@ -16,8 +16,8 @@ from ina.controller.jobs.events import (
     Subscription,
     job_event,
 )
-from ina.controller.memory import SlotRange
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.slots import SlotRange
 from tests.controller.switches import job_at
 
 

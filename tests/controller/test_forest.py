@@ -9,19 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ina.controller.errors import JobRequestError, NoRoomError
-from ina.controller.job import Endpoint, Job
+from ina.controller.errors import NoRoomError
+from ina.controller.job import Job
 from ina.controller.jobs.placement import check_room, slots_by_switch, window
-from ina.controller.mapping import Mapping
-from ina.controller.memory import FirstFit, SlotRange
+from ina.controller.memory import FirstFit
 from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.items import Entry
 from ina.controller.switches.plan import FIRST_GROUP, plan_job
-from ina.controller.topology.forest import Forest, forest_of
-from ina.controller.topology.host_nodes import with_host_nodes
-from ina.controller.topology.tree import HostNode, Node, Tree, single
 from ina.controller.windows.uses import Link, link_uses
 from ina.p4 import names
+from ina.trees.endpoint import Endpoint
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import Forest, forest_of
+from ina.trees.host_nodes import with_host_nodes
+from ina.trees.mapping import Mapping
+from ina.trees.slots import SlotRange
+from ina.trees.tree import HostNode, Node, Tree, single
 from tests.controller.forests import (
     AT_A_SPINE,
     LEAVES,

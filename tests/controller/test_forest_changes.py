@@ -10,13 +10,14 @@ import pytest
 
 from ina.controller import retry
 from ina.controller.config import TenantConfig
-from ina.controller.errors import JobRequestError, NoRoomError, QuotaError
+from ina.controller.errors import NoRoomError, QuotaError
 from ina.controller.job import JobState
 from ina.controller.jobs.admission import usage
-from ina.controller.memory import SlotRange
-from ina.controller.topology.forest import Forest, forest_of
-from ina.controller.topology.nearest import Nearest
 from ina.p4 import names
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import Forest, forest_of
+from ina.trees.nearest import Nearest
+from ina.trees.slots import SlotRange
 from tests.controller.changing import S, change_wholly, decide, finish, told_of
 from tests.controller.forests import AT_A_SPINE, LEAVES, ONE_TO_THREE, SECOND_SPINE, over
 from tests.controller.racks import SLOTS, TIMEOUT_S, Racks, fabric

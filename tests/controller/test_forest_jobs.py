@@ -13,14 +13,15 @@ import pytest
 
 from ina.controller.app import ControllerApp
 from ina.controller.config import make_config
-from ina.controller.job import Endpoint, Job
+from ina.controller.job import Job
 from ina.controller.jobs.placement import Placement
-from ina.controller.topology.forest import Forest, forest_of
-from ina.controller.topology.tree import Node, Tree
 from ina.host import Session
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.trees.endpoint import Endpoint
+from ina.trees.forest import Forest, forest_of
+from ina.trees.tree import Node, Tree
 from tests.controller.test_fabric_job import TIMEOUT_S, ask, in_a_loop, together
 from tests.controller.test_standby import coordinator
 

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from ina.controller.change import Change
 from ina.controller.job import JobState
-from ina.controller.mapping import Change, Mapping
-from ina.controller.memory import SlotRange
 from ina.controller.store import Store, open_store
 from ina.controller.store.schema import APPLICATION_ID, MIGRATIONS
-from ina.controller.topology.forest import Forest, forest_of
-from ina.controller.topology.tree import Node, with_aggregator
+from ina.trees.forest import Forest, forest_of
+from ina.trees.mapping import Mapping
+from ina.trees.slots import SlotRange
+from ina.trees.tree import Node, with_aggregator
 from tests.controller.forests import AT_A_SPINE, forests, over
 from tests.controller.test_store import job, open_file, stored_change
 from tests.controller.test_tree_plan import job_over

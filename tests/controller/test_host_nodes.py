@@ -10,22 +10,24 @@ import pytest
 from finsy import P4Schema, P4TableAction, P4TableEntry
 from finsy.proto import p4r
 
-from ina.controller.errors import HostNodesError, JobRequestError
-from ina.controller.job import Endpoint, Job, JobState, who_sends_to_switches
+from ina.controller.change import Step
+from ina.controller.errors import HostNodesError
+from ina.controller.job import Job, JobState, who_sends_to_switches
 from ina.controller.jobs import remapping
-from ina.controller.mapping import Step
-from ina.controller.memory import SlotRange
 from ina.controller.store.rows import get_jobs, put_job
 from ina.controller.store.schema import MIGRATIONS
-from ina.controller.switches.data_address import DataAddress
 from ina.controller.switches.host_entities import host_entities
 from ina.controller.switches.plan import plan_job
-from ina.controller.topology.forest import forest_of
-from ina.controller.topology.host_nodes import check_nodes, with_host_nodes
-from ina.controller.topology.tree import HostNode, Node, Tree, single
 from ina.p4 import compiled, names
 from ina.protocol.addresses import mac_of
 from ina.protocol.spec import Kind, path_of
+from ina.trees.data_address import DataAddress
+from ina.trees.endpoint import Endpoint
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import forest_of
+from ina.trees.host_nodes import check_nodes, with_host_nodes
+from ina.trees.slots import SlotRange
+from ina.trees.tree import HostNode, Node, Tree, single
 from tests.controller.test_registry import make_registry
 
 HOST = IPv4Address("10.0.0.7")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ina.controller.topology.fabric import fabric_of
+from ina.controller.topology.from_config import fabric_of
 from ina.controller.windows.job_windows import JobWindows
 from ina.controller.windows.uses import Link, packet_bits
 from ina.rpc import controller_pb2 as pb2

@@ -8,15 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ina.controller.change import TRANSITIONS, Change, Stage, Step
 from ina.controller.config import TenantConfig
-from ina.controller.errors import JobRequestError, NoRoomError
-from ina.controller.job import Endpoint, Job
+from ina.controller.errors import NoRoomError
+from ina.controller.job import Job
 from ina.controller.jobs import remapping
 from ina.controller.jobs.admission import Admission, usage
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
-from ina.controller.mapping import TRANSITIONS, Change, Stage, Step
-from ina.controller.memory import FirstFit, SlotRange
+from ina.controller.memory import FirstFit
+from ina.trees.endpoint import Endpoint
+from ina.trees.errors import JobRequestError
+from ina.trees.slots import SlotRange
 from tests.controller.switches import NAME, alone
 
 SLOTS = 64

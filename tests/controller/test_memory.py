@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ina.controller.config import JobsConfig
-from ina.controller.errors import JobRequestError, NoRoomError
+from ina.controller.errors import NoRoomError
 from ina.controller.jobs import placement
-from ina.controller.memory import FirstFit, SlotRange, StaticPool, allocator_for
+from ina.controller.memory import FirstFit, StaticPool, allocator_for
 from ina.controller.memory.buddies import Buddies
 from ina.controller.switches.capacity import Capacity
-from ina.controller.topology.forest import forest_of
-from ina.controller.topology.tree import single
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import forest_of
+from ina.trees.slots import SlotRange
+from ina.trees.tree import single
 
 
 class Pools(RuleBasedStateMachine):

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ina.controller.errors import JobRequestError
-from ina.controller.topology.fabric import Fabric, Link, Place
-from ina.controller.topology.forest import forest_of
-from ina.controller.topology.nearest import Nearest, tree_over
-from ina.controller.topology.tree import Node, Tree, single
+from ina.fabric.graph import Fabric, Link, Place
 from ina.protocol.spec import MAX_LEVELS, MAX_WORKERS, MAX_WORLD_SIZE
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import forest_of
+from ina.trees.nearest import Nearest, tree_over
+from ina.trees.tree import Node, Tree, single
 
 
 @dataclass(frozen=True)

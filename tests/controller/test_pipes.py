@@ -8,12 +8,13 @@ import pytest
 
 from ina.controller.config.tofino import pipe_of
 from ina.controller.errors import JobPipesError
-from ina.controller.job import Endpoint, Job
+from ina.controller.job import Job
 from ina.controller.jobs.pipes import check_pipes
 from ina.controller.memory import FirstFit
 from ina.controller.switches.capacity import Capacity
-from ina.controller.topology.forest import forest_of
-from ina.controller.topology.tree import Node, Tree
+from ina.trees.endpoint import Endpoint
+from ina.trees.forest import forest_of
+from ina.trees.tree import Node, Tree
 
 PIPE_0, PIPE_1 = 4, 130  # device ports
 

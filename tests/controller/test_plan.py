@@ -9,12 +9,13 @@ from ipaddress import IPv4Address
 import pytest
 from finsy import P4Schema
 
-from ina.controller.job import Endpoint, Job
-from ina.controller.memory import SlotRange
+from ina.controller.job import Job
 from ina.controller.switches.items import Entry, Group
 from ina.controller.switches.plan import epoch_mark
 from ina.p4 import compiled, names
 from ina.protocol.spec import Kind
+from ina.trees.endpoint import Endpoint
+from ina.trees.slots import SlotRange
 from tests.controller.switches import job_at, plan_here
 
 

@@ -14,11 +14,11 @@ from ina.controller.errors import FencedError, StoreError
 from ina.controller.job import JobState
 from ina.controller.store import Claim, Store, open_store, postgres
 from ina.controller.store.schema import MIGRATIONS
-from ina.controller.topology.forest import forest_of
-from ina.controller.topology.tree import single
 from ina.errors import MissingToolError
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.trees.forest import forest_of
+from ina.trees.tree import single
 from tests.controller.postgres import PostgresServer
 from tests.controller.switches import memory_of
 from tests.controller.test_standby import config, coordinator, role, run_job

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ina.controller.job import Endpoint
-from ina.controller.memory import SlotRange
 from ina.controller.switches.items import Entry, Group, Item
 from ina.controller.switches.reconcile import (
     Difference,
@@ -22,6 +20,8 @@ from ina.controller.switches.reconcile import (
 )
 from ina.p4 import names
 from ina.protocol import serial
+from ina.trees.endpoint import Endpoint
+from ina.trees.slots import SlotRange
 from tests.controller.switches import job_at, plan_here
 
 STAGES = ("Group", names.RECEIVERS, names.JOBS, names.MEMBERS)

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from ina.controller.errors import JobConflictError, JobRequestError, NoRoomError, UnknownJobError
-from ina.controller.job import TRANSITIONS, Endpoint, Job, JobEvent, JobState
+from ina.controller.errors import JobConflictError, NoRoomError, UnknownJobError
+from ina.controller.job import TRANSITIONS, Job, JobEvent, JobState
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
 from ina.protocol import serial
+from ina.trees.endpoint import Endpoint
+from ina.trees.errors import JobRequestError
 from tests.controller.switches import alone, memory_of
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ina.controller.config import Config, make_config
-from ina.controller.errors import JobRequestError, NoRoomError, SwitchError
-from ina.controller.job import Endpoint, Job
+from ina.controller.errors import NoRoomError, SwitchError
+from ina.controller.job import Job
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.outages import Outages
@@ -24,9 +24,11 @@ from ina.controller.routing.from_fabric import Down
 from ina.controller.service.route_plan import plan_route
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.capacity import Capacity
-from ina.controller.topology.fabric import Fabric
-from ina.controller.topology.shapes import Rates, leaf_spine
+from ina.fabric.graph import Fabric
+from ina.fabric.shapes import Rates, leaf_spine
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.endpoint import Endpoint
+from ina.trees.errors import JobRequestError
 
 SLOTS, JOB_SLOTS = 256, 64
 UP_BITS_PER_S = 0.5e9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ina.controller.errors import ConfigError
-from ina.controller.topology.shapes import Rates, fat_tree, leaf_spine
+from ina.fabric.shapes import Rates, fat_tree, leaf_spine
 
 
 @pytest.mark.parametrize("k", [2, 4, 8, 16])

@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 
 from ina.controller import retry
+from ina.controller.change import Stage, Word
 from ina.controller.config import TenantConfig
-from ina.controller.errors import JobConflictError, JobRequestError, NoRoomError
+from ina.controller.errors import JobConflictError, NoRoomError
 from ina.controller.job import Job, JobState
-from ina.controller.mapping import Stage, Word
 from ina.controller.switches.items import Entry
-from ina.controller.topology.tree import HostNode
 from ina.p4 import names
+from ina.trees.errors import JobRequestError
+from ina.trees.tree import HostNode
 from tests.controller.changing import (
     LEAF1,
     OVER_SPINE,

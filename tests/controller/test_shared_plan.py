@@ -8,26 +8,20 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from ina.controller.errors import JobRequestError
-from ina.controller.job import Endpoint, Job
-from ina.controller.mapping import Mapping, Part
-from ina.controller.memory import SlotRange
+from ina.controller.job import Job
 from ina.controller.switches.items import Entry
 from ina.controller.switches.plan import plan_job
-from ina.controller.topology.forest import forest_of
-from ina.controller.topology.host_nodes import with_host_nodes
-from ina.controller.topology.tree import (
-    HostNode,
-    Node,
-    Tree,
-    below_itself,
-    single,
-    with_aggregator,
-)
 from ina.p4 import names
 from ina.protocol.shared_model import Claims
 from ina.protocol.switch_model import ModelJob
 from ina.testing import state
+from ina.trees.endpoint import Endpoint
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import forest_of
+from ina.trees.host_nodes import with_host_nodes
+from ina.trees.mapping import Mapping, Part
+from ina.trees.slots import SlotRange
+from ina.trees.tree import HostNode, Node, Tree, below_itself, single, with_aggregator
 from tests.controller.test_tree_plan import addresses, as_model, job_over, plain, racks
 
 AGE_US = 7000

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ina.controller.memory import SharedSlots, SlotRange
+from ina.controller.memory import SharedSlots
 from ina.controller.memory.patience import STEPS, Patience
 from ina.controller.memory.shared_slots import least_shared
+from ina.trees.slots import SlotRange
 
 
 def cost(arcs: list[range], own: range) -> tuple[int, int]:

@@ -10,24 +10,22 @@ from ipaddress import IPv4Address
 import pytest
 
 from ina.controller.config import TenantConfig
-from ina.controller.errors import (
-    HostNodesError,
-    JobConflictError,
-    JobRequestError,
-    NoRoomError,
-)
-from ina.controller.job import Endpoint, Job, JobState
+from ina.controller.errors import HostNodesError, JobConflictError, NoRoomError
+from ina.controller.job import Job, JobState
 from ina.controller.jobs.admission import Admission, usage
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.sharing import Sharing
-from ina.controller.memory import FirstFit, SharedSlots, SlotRange
+from ina.controller.memory import FirstFit, SharedSlots
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.capacity import Capacity
-from ina.controller.topology.aggregators import AggregatorPlace, Aggregators
-from ina.controller.topology.fabric import Fabric
-from ina.controller.topology.forest import forest_of
-from ina.controller.topology.tree import HostNode, single
+from ina.fabric.graph import Fabric
+from ina.trees.aggregators import AggregatorPlace, Aggregators
+from ina.trees.endpoint import Endpoint
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import forest_of
+from ina.trees.slots import SlotRange
+from ina.trees.tree import HostNode, single
 from tests.controller.racks import Racks, fabric, host
 from tests.controller.test_tree_jobs import drive
 

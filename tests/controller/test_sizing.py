@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ina.controller import retry
+from ina.controller.change import Word
 from ina.controller.config import JobsConfig, TenantConfig
 from ina.controller.errors import NoRoomError, QuotaError
 from ina.controller.job import Job
@@ -18,7 +19,6 @@ from ina.controller.jobs.memory import Memory
 from ina.controller.jobs.needs import Said
 from ina.controller.jobs.sizing import Request
 from ina.controller.jobs.slot_queue import KEPT_S, SlotQueue
-from ina.controller.mapping import Word
 from ina.controller.memory.buddies import Buddies
 from ina.controller.memory.demand import Demand, StepModel
 from ina.controller.memory.restraint import MOST, REFILL_S

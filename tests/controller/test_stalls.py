@@ -9,7 +9,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ina.controller.errors import JobRequestError
 from ina.controller.watch.stalls import (
     UNDECIDED,
     LanesAt,
@@ -21,6 +20,7 @@ from ina.controller.watch.stalls import (
     oldest_waited_for,
 )
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.errors import JobRequestError
 
 WRAP = 1 << 32
 FIRST_SLOT = 100

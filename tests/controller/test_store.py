@@ -20,14 +20,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ina.controller.change import Change, Stage
 from ina.controller.errors import FencedError, OtherSwitchError, StoreError
-from ina.controller.job import Departure, Endpoint, Job, JobState
-from ina.controller.mapping import Change, Mapping, Stage
-from ina.controller.memory import SlotRange
+from ina.controller.job import Departure, Job, JobState
 from ina.controller.store import Store, open_store, rows
 from ina.controller.store.schema import APPLICATION_ID, MIGRATIONS
-from ina.controller.topology.forest import forest_of
-from ina.controller.topology.tree import Tree, single
+from ina.trees.endpoint import Endpoint
+from ina.trees.forest import forest_of
+from ina.trees.mapping import Mapping
+from ina.trees.slots import SlotRange
+from ina.trees.tree import Tree, single
 from tests.controller.switches import NAME, job_at, memory_of
 from tests.controller.test_tree_plan import TREES, job_over
 

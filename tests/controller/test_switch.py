@@ -15,8 +15,7 @@ from finsy.p4entity import P4Entity, P4MulticastGroupEntry
 from ina.controller.app import ControllerApp
 from ina.controller.config import Config, make_config
 from ina.controller.errors import ListenError, SwitchError
-from ina.controller.job import Endpoint, Job
-from ina.controller.memory import SlotRange
+from ina.controller.job import Job
 from ina.controller.switches.items import Entry, Item
 from ina.controller.switches.plan import FIRST_GROUP
 from ina.controller.switches.reconcile import Difference, compare
@@ -27,6 +26,8 @@ from ina.p4 import compiled, names
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.trees.endpoint import Endpoint
+from ina.trees.slots import SlotRange
 from tests.controller.proxy import Proxy
 from tests.controller.switches import job_at, of_jobs, plan_here
 from tests.controller.workers import workers_of

@@ -10,19 +10,22 @@ from typing import Any
 import pytest
 
 from ina.controller import retry
-from ina.controller.errors import JobPipesError, JobRequestError, NoRoomError, SwitchError
-from ina.controller.job import Endpoint, Job, JobState
+from ina.controller.errors import JobPipesError, NoRoomError, SwitchError
+from ina.controller.job import Job, JobState
 from ina.controller.jobs.adoption import adoptable
-from ina.controller.memory import FirstFit, SlotRange
+from ina.controller.memory import FirstFit
 from ina.controller.store import StoredJob
 from ina.controller.switches.plan import epoch_mark
-from ina.controller.topology.forest import forest_of
-from ina.controller.topology.tree import single
 from ina.controller.watch.failure_detector import FailureDetector, explain
 from ina.controller.watch.leases import Member
 from ina.controller.watch.stalls import Stall
 from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.endpoint import Endpoint
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import forest_of
+from ina.trees.slots import SlotRange
+from ina.trees.tree import single
 from tests.controller.racks import JOB_SLOTS, NAMES, SLOTS, TIMEOUT_S, Racks, host
 
 

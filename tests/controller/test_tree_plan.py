@@ -9,18 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ina.controller.job import Endpoint, Job
-from ina.controller.memory import SlotRange
-from ina.controller.switches.data_address import DataAddress
+from ina.controller.job import Job
 from ina.controller.switches.items import Entry, Group
 from ina.controller.switches.plan import FIRST_GROUP, plan_job
-from ina.controller.topology.forest import forest_of
-from ina.controller.topology.tree import Node, Tree
 from ina.p4 import names
 from ina.protocol.addresses import mac_of
 from ina.protocol.spec import path_of
 from ina.protocol.switch_model import Attachment, ModelJob, Parent
 from ina.testing import state
+from ina.trees.data_address import DataAddress
+from ina.trees.endpoint import Endpoint
+from ina.trees.forest import forest_of
+from ina.trees.slots import SlotRange
+from ina.trees.tree import Node, Tree
 
 NUMBER, EPOCH, SLOTS = 7, 0x0003_0009, 64
 _OFFSET = FIRST_GROUP + NUMBER - state.job_group(NUMBER)

@@ -10,15 +10,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ina.controller.config import TenantConfig
-from ina.controller.errors import JobConflictError, JobRequestError, NoRoomError
-from ina.controller.job import Endpoint, Job, JobState
+from ina.controller.errors import JobConflictError, NoRoomError
+from ina.controller.job import Job, JobState
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
-from ina.controller.memory import Allocator, FirstFit, SlotRange, StaticPool
+from ina.controller.memory import Allocator, FirstFit, StaticPool
 from ina.controller.switches.capacity import Capacity
-from ina.controller.topology.nearest import Nearest
 from ina.protocol import serial
+from ina.trees.endpoint import Endpoint
+from ina.trees.errors import JobRequestError
+from ina.trees.nearest import Nearest
+from ina.trees.slots import SlotRange
 from tests.controller.racks import fabric, host
 
 RACKS = 3

@@ -17,7 +17,7 @@ from ina.controller.jobs import tokens
 from ina.controller.jobs.memory import Memory
 from ina.controller.service.endpoints import DataPath
 from ina.controller.service.workers import WorkerService
-from ina.controller.topology.fabric import fabric_of
+from ina.controller.topology.from_config import fabric_of
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
 from ina.protocol.spec import VERSION, path_of

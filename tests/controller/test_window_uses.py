@@ -7,12 +7,6 @@ from ipaddress import IPv4Address
 import pytest
 
 from ina.controller.config.windows import WindowsConfig
-from ina.controller.job import Endpoint
-from ina.controller.mapping import Mapping
-from ina.controller.memory import SlotRange
-from ina.controller.topology.fabric import Fabric, Link, Place
-from ina.controller.topology.forest import forest_of
-from ina.controller.topology.tree import HostNode, Node, Tree, single
 from ina.controller.windows.caps import MaxMinCaps, NoCaps, Use
 from ina.controller.windows.uses import Link as Way
 from ina.controller.windows.uses import (
@@ -23,6 +17,12 @@ from ina.controller.windows.uses import (
     packet_bits,
     slot_uses,
 )
+from ina.fabric.graph import Fabric, Link, Place
+from ina.trees.endpoint import Endpoint
+from ina.trees.forest import forest_of
+from ina.trees.mapping import Mapping
+from ina.trees.slots import SlotRange
+from ina.trees.tree import HostNode, Node, Tree, single
 
 GBIT = 1e9
 H1, H2, H3 = (IPv4Address(f"10.0.0.{i}") for i in (1, 2, 3))

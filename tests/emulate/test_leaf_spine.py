@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from ina.controller.config import load_config
-from ina.controller.topology.fabric import Link, fabric_of
-from ina.controller.topology.nearest import Nearest
+from ina.controller.topology.from_config import fabric_of
 from ina.emulate.errors import TopologyError
 from ina.emulate.job import rank_environment, seats
 from ina.emulate.load import load_topology
@@ -20,7 +19,9 @@ from ina.emulate.nodes import controller_config, controller_toml
 from ina.emulate.programming import plan_switches
 from ina.emulate.remains import HostState, State
 from ina.emulate.topology import Topology
+from ina.fabric.graph import Link
 from ina.files import root
+from ina.trees.nearest import Nearest
 from tests.emulate.networks import call, left, need, new_name
 from tests.selection import SWITCHES
 

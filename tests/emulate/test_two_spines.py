@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from ina.controller.config.routing import PLACEMENTS
-from ina.controller.topology.shapes import leaf_spine
 from ina.emulate.load import load_topology
 from ina.emulate.nodes import controller_config
 from ina.emulate.topology import with_placement
+from ina.fabric.shapes import leaf_spine
 from tests.emulate.networks import call, left, need, new_name, up
 from tests.emulate.two_jobs import EXAMPLE, ONE, SUM, TRAIN, TWO, ended, train
 from tests.selection import SWITCHES

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ina._native.host import VerifyMode
 from ina.congestion import Congestion
-from ina.controller.memory import SlotRange
+from ina.trees.slots import SlotRange
 from tests.host.cores import EPOCH, JOB, worker_config
 from tests.host.star import FOREVER_NS, Star, late, scattered
 from tests.host.test_recovery import VALUES, Job

@@ -1,6 +1,6 @@
 """An exhaustive search over a job whose mapping changes, again and again, while anything happens.
 
-The controller is the shipped table of stages (:class:`ina.controller.mapping.Change`), the slots
+The controller is the shipped table of stages (:class:`ina.controller.change.Change`), the slots
 are the shipped ones. Packets may be lost, copied, late and in any order, as in ``model_check``.
 Each of the controller's steps comes when it comes; a call of a worker may lose its answer; and the
 controller may be killed and started again between any two of them: what it does not store is gone.
@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ina.controller.mapping import Change, Mapping, Stage, Step
-from ina.controller.topology.forest import forest_of
-from ina.controller.topology.tree import single
+from ina.controller.change import Change, Stage, Step
 from ina.protocol.slot_model import Contribution, Outcome, Slot, Tag
+from ina.trees.forest import forest_of
+from ina.trees.mapping import Mapping
+from ina.trees.tree import single
 from tests.protocol.model_check import Violation
 
 Cell = tuple[Tag, int, tuple[int, ...]]

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from ina.controller.topology.tree import Node, Tree
 from ina.protocol.spec import UDP_PORT
 from ina.protocol.switch_model import Attachment, ModelJob, Parent
+from ina.trees.tree import Node, Tree
 
 WORKER = 100
 """The first worker's place."""

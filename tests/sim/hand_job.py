@@ -7,16 +7,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ina.controller.job import Endpoint, Job
-from ina.controller.memory import SlotRange
+from ina.controller.job import Job
 from ina.controller.switches.plan import JobPlan, own_address, plan_job
-from ina.controller.topology.forest import forest_of
-from ina.controller.topology.tree import single
 from ina.extension import congestion
 from ina.extension import host as host_native
 from ina.extension import sim as native
 from ina.protocol.spec import UDP_PORT as SWITCH_UDP_PORT
 from ina.sim.fabric import Fabric
+from ina.trees.endpoint import Endpoint
+from ina.trees.forest import forest_of
+from ina.trees.slots import SlotRange
+from ina.trees.tree import single
 
 Values = np.ndarray[tuple[int], np.dtype[np.int32]]
 INT32 = 0

@@ -41,19 +41,19 @@ RESIZE_BUGS = (
     ),
     Bug(
         "resize controller: the former slots are free when one rank is done",
-        "ina/controller/mapping.py",
+        "ina/controller/change.py",
         "if self.stage is Stage.DECIDED and not self.not_done(here):",
         "if self.stage is Stage.DECIDED and self.done:",
     ),
     Bug(
         "resize controller: in place, ranks do not wait for the former entries to go",
-        "ina/controller/mapping.py",
+        "ina/controller/change.py",
         "return Terms(self.first_operation, self.in_place)",
         "return Terms(self.first_operation, False)",
     ),
     Bug(
         "resize controller: ranks are told before the switches",
-        "ina/controller/mapping.py",
+        "ina/controller/change.py",
         "return None if rank == 0 and self.not_asked(here) else Terms(0, self.in_place)",
         "return Terms(0, self.in_place)",
         slows=True,

@@ -240,7 +240,7 @@ _OTHERS = (
     ),
     Bug(
         "shared plan: a worker has another bit at each switch",
-        "ina/controller/topology/tree.py",
+        "ina/trees/tree.py",
         _BITS,
         "if node.parent is not None or not self.is_shared:",
     ),

@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from ina.controller import faults
-from ina.controller.memory import SlotRange
 from ina.p4 import names
 from ina.sim.errors import CrashedError
 from ina.sim.plane import ControlPlane
+from ina.trees.slots import SlotRange
 from tests.sim.bench import Bystander, check_sum, gone, join_all, new_job, plane_of, run, until_runs
 
 VICTIM = "victim"

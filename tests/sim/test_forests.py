@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ina.controller.topology.forest import Forest
-from ina.controller.topology.nearest import Located, Nearest
-from ina.controller.topology.tree import Node, Tree
 from ina.sim.reading import make
 from ina.sim.report import Report
 from ina.sim.run import Simulation
+from ina.trees.forest import Forest
+from ina.trees.nearest import Located, Nearest
+from ina.trees.tree import Node, Tree
 
 TOPOLOGY = {"kind": "leaf-spine", "leaves": 3, "spines": 2, "hosts": 2, "above": "p4"}
 TENSORS = [{"elems": 200_000}, {"elems": 5000, "dtype": "int32"}]

@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ina.controller.mapping import Part
 from ina.controller.switches import rows
 from ina.controller.switches.items import Entry
 from ina.controller.switches.rows import Neighbour
@@ -18,6 +17,7 @@ from ina.p4.catalogue import POOL
 from ina.sim.draw import draw
 from ina.sim.errors import ScenarioError
 from ina.sim.fuzz import BLOCK, CRASH, State, _Block, fuzz, load_state, smaller, try_scenario
+from ina.trees.mapping import Part
 from tests.lines import ROOT
 from tests.selection import LONG
 from tests.sim.bugs import BUGS

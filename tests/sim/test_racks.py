@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ina.controller.topology.fabric import Place
+from ina.fabric.graph import Place
 from ina.sim.draw import draw
 from ina.sim.ladder import ladder, recorder
 from ina.sim.minimise import minimise

@@ -12,7 +12,7 @@ from ina.controller.routing.demand import Demand
 from ina.controller.routing.judge import judge
 from ina.controller.routing.policies import policy
 from ina.controller.routing.policy import Situation
-from ina.controller.topology.shapes import leaf_spine
+from ina.fabric.shapes import leaf_spine
 from ina.sim.errors import ScenarioError
 from ina.sim.routing import shipped
 from ina.sim.routing.compare import FAMILIES, compare, named

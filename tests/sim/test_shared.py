@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from ina.controller.mapping import Part
 from ina.controller.switches import rows
 from ina.controller.switches.items import Entry
 from ina.controller.switches.rows import Neighbour
@@ -24,6 +23,7 @@ from ina.sim.reading import check, make
 from ina.sim.report import Report
 from ina.sim.run import Simulation
 from ina.sim.scenario import Scenario
+from ina.trees.mapping import Part
 
 TENSORS = [{"elems": 3000}, {"elems": 500, "dtype": "int32"}, {"elems": 700, "op": "avg"}]
 STAR = {"hosts": 4}

@@ -8,9 +8,10 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from ina.controller.config import Config, make_config
-from ina.controller.job import Endpoint, Job
-from ina.controller.memory import SlotRange
+from ina.controller.job import Job
 from ina.controller.switches.southbound.bfrt.session import BfrtSwitch
+from ina.trees.endpoint import Endpoint
+from ina.trees.slots import SlotRange
 from tests.controller.switches import job_at
 from tests.southbound.fake_server import FakeTofino
 

@@ -6,9 +6,9 @@ import asyncio
 
 import numpy as np
 
-from ina.controller.topology.forest import Forest, forest_of
 from ina.host import Session
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.forest import Forest, forest_of
 from tests.controller.test_fabric_job import TIMEOUT_S, in_a_loop
 from tests.controller.test_forest_jobs import Shown, over, two_spines
 from tests.controller.test_standby import coordinator

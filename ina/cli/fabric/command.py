@@ -15,10 +15,10 @@ from ina.cli.common.rpc_client import ControllerOption, JsonOption, ask, job_nam
 from ina.cli.fabric.make import tables
 from ina.cli.fabric.view import view
 from ina.controller.config import DEFAULT_LISTEN, load_config
-from ina.controller.topology.fabric import fabric_of
-from ina.controller.topology.lldp import differences, read_neighbours
-from ina.controller.topology.shapes import Rates, fat_tree, leaf_spine
+from ina.controller.topology.from_config import fabric_of
 from ina.errors import InvalidInputError, MissingToolError
+from ina.fabric.lldp import differences, read_neighbours
+from ina.fabric.shapes import Rates, fat_tree, leaf_spine
 from ina.rpc import controller_pb2 as pb2
 
 SUFFIXES = (".png", ".svg", ".pdf")

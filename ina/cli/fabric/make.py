@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Address
 
-from ina.controller.topology.fabric import Fabric
+from ina.fabric.graph import Fabric
 
 FIRST_SWITCH = IPv4Address("10.255.0.1")
 FIRST_GRPC_PORT = 50051

@@ -19,13 +19,13 @@ from ina.controller.config.tables import (
     TlsConfig,
 )
 from ina.controller.config.tofino import (
-    PortRef,
     host_place_problems,
     place_problems,
     port_problems,
     program_problem,
 )
 from ina.controller.config.windows_checks import windows_problems
+from ina.fabric.ports import PortRef
 from ina.p4 import names
 from ina.p4.builds import listed
 from ina.p4.catalogue import SHARED, V1MODEL, target_of, values_of

@@ -9,8 +9,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ina.controller.config.tofino import MAX_DEVICE_PORT, PortRef
+from ina.controller.config.tofino import MAX_DEVICE_PORT
 from ina.controller.config.windows import RateGbit
+from ina.fabric.ports import PortRef
 
 SwitchPort = Annotated[int, Meta(ge=0, le=MAX_DEVICE_PORT)] | str
 """A switch's number of a port; of a Tofino behind BFRuntime also a name on its front panel."""

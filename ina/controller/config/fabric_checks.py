@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address
 
 from ina.controller.config.tables import Config, SwitchConfig
-from ina.controller.config.tofino import PortRef, Problem
+from ina.controller.config.tofino import Problem
+from ina.fabric.ports import PortRef
 from ina.p4.catalogue import capabilities
 from ina.p4.errors import UnknownBuildError
 

@@ -13,13 +13,9 @@ from ina.controller.config.aggregators import AggregatorConfig
 from ina.controller.config.fabric import HostConfig, LinkConfig, SwitchPort, endpoints
 from ina.controller.config.routing import FIRST, RoutingConfig
 from ina.controller.config.store_url import IN_MEMORY, SQLITE
-from ina.controller.config.tofino import (
-    MirrorConfig,
-    PipesConfig,
-    PortConfig,
-    PortRef,
-)
+from ina.controller.config.tofino import MirrorConfig, PipesConfig, PortConfig
 from ina.controller.config.windows import CongestionTable, JobRule, Weight, WindowsConfig
+from ina.fabric.ports import PortRef
 from ina.p4 import names
 from ina.p4.catalogue import SHARED, ProgramId, target_of
 from ina.protocol.dscp import MAX_DSCP

@@ -13,14 +13,13 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from ina.fabric.ports import PortRef
+
 PIPE_SHIFT = 7
 """A device port's pipe is what is above its lowest seven bits."""
 MAX_DEVICE_PORT = 511
 MAX_MIRROR_SESSION = 1015
 """Stratum's limit too: the sessions above are the chip's own."""
-
-PortRef = int | str
-"""A device port, or a front-panel name."""
 
 Problem = tuple[str, str]
 """Key, and what is wrong with it."""

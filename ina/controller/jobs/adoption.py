@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from ina.controller.job import Endpoint, Job
-from ina.controller.memory import SlotRange
+from ina.controller.job import Job
 from ina.controller.store import StoredJob
-from ina.controller.topology.forest import Forest
-from ina.controller.topology.tree import Tree
+from ina.trees.endpoint import Endpoint
+from ina.trees.forest import Forest
+from ina.trees.slots import SlotRange
+from ina.trees.tree import Tree
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from ina.controller.errors import JobConflictError, JobRequestError, StandbyError, SwitchError
+from ina.controller.change import Change, Stage, Step, Terms, Word
+from ina.controller.errors import JobConflictError, StandbyError, SwitchError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs import remapping, spread
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
-from ina.controller.mapping import Change, Stage, Step, Terms, Word
-from ina.controller.mapping import Mapping as JobMapping
 from ina.controller.retry import Persistence, fail
 from ina.controller.switches.switch import Switch
-from ina.controller.topology.forest import Forest
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.ranks import ranks_text
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import Forest
+from ina.trees.mapping import Mapping as JobMapping
 
 DECIDE_S = 15.0
 """In so long all ranks are to have asked, and rank 0 to have said from which operation on."""

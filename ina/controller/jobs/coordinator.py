@@ -20,7 +20,6 @@ from ina.controller.errors import (
     JobAbortedError,
     JobConflictError,
     JobPipesError,
-    JobRequestError,
     JobTokenError,
     JoinTimeoutError,
     NoRoomError,
@@ -29,7 +28,7 @@ from ina.controller.errors import (
     SwitchError,
     UnknownJobError,
 )
-from ina.controller.job import Endpoint, Job, JobState
+from ina.controller.job import Job, JobState
 from ina.controller.jobs import spread
 from ina.controller.jobs.adoption import adoptable
 from ina.controller.jobs.changes import Changes
@@ -49,6 +48,8 @@ from ina.controller.switches.switch import Switch
 from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.ranks import ranks_text
+from ina.trees.endpoint import Endpoint
+from ina.trees.errors import JobRequestError
 
 _log = logging.getLogger(__name__)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
-from ina.controller.errors import JobRequestError
 from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.record import Record
 from ina.controller.routing.from_fabric import Down
-from ina.controller.topology.fabric import Fabric
+from ina.fabric.graph import Fabric
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.errors import JobRequestError
 
 _log = logging.getLogger(__name__)
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ina.controller.errors import JobPipesError
-from ina.controller.job import Endpoint, Job
+from ina.controller.job import Job
 from ina.controller.switches.capacity import Capacity, PipeOf
-from ina.controller.topology.forest import Forest
+from ina.trees.endpoint import Endpoint
+from ina.trees.forest import Forest
 
 
 def check_same_pipe(job: Job, rank: int, endpoint: Endpoint, pipe_of: PipeOf) -> None:

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 from typing import Protocol
 
-from ina.controller.errors import JobRequestError, NoRoomError, SwitchError
-from ina.controller.job import Endpoint
-from ina.controller.mapping import slots_of
-from ina.controller.memory import SlotRange, lanes_of
+from ina.controller.errors import NoRoomError, SwitchError
 from ina.controller.switches.capacity import Capacity
-from ina.controller.topology.forest import Forest
 from ina.p4.catalogue import POOL
+from ina.trees.endpoint import Endpoint
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import Forest
+from ina.trees.mapping import slots_of
+from ina.trees.slots import SlotRange, lanes_of
 
 
 class Placement(Protocol):

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 
 from ina.controller.errors import (
     JobConflictError,
-    JobRequestError,
     NoRoomError,
     StandbyError,
     SwitchError,
@@ -22,6 +21,7 @@ from ina.controller.jobs.sizing import Sizing
 from ina.controller.jobs.slot_queue import SlotQueue
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.errors import JobRequestError
 
 PERIOD_S = 3.0
 """Also when nobody comes or goes: what is known of jobs changes, and deadlines come closer."""

@@ -9,14 +9,8 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ina.controller.errors import (
-    HostNodesError,
-    JobConflictError,
-    JobRequestError,
-    NoRoomError,
-    UnknownJobError,
-)
-from ina.controller.job import Endpoint, Job, JobEvent, JobState, who_sends_to_switches
+from ina.controller.errors import HostNodesError, JobConflictError, NoRoomError, UnknownJobError
+from ina.controller.job import Job, JobEvent, JobState, who_sends_to_switches
 from ina.controller.jobs import tokens
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.epochs import EpochCounter
@@ -32,16 +26,17 @@ from ina.controller.jobs.placement import (
 )
 from ina.controller.jobs.same_job import check_same, check_token, who
 from ina.controller.jobs.sharing import Sharing
-from ina.controller.mapping import Mapping as JobMapping
-from ina.controller.memory import SlotRange
 from ina.controller.switches.capacity import Capacity
-from ina.controller.topology import host_nodes
-from ina.controller.topology.forest import Forest, forest_of
-from ina.controller.topology.host_nodes import check_nodes
-from ina.controller.topology.tree import Node, Tree, single
 from ina.p4.catalogue import POOL
 from ina.protocol.spec import MAX_WORKERS, MAX_WORLD_SIZE
 from ina.protocol.verify import Verify, usual_verify
+from ina.trees import host_nodes
+from ina.trees.endpoint import Endpoint
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import Forest, forest_of
+from ina.trees.mapping import Mapping as JobMapping
+from ina.trees.slots import SlotRange
+from ina.trees.tree import Node, Tree, single
 
 MAX_NAME_CHARS = 200
 
@@ -227,7 +222,7 @@ class Registry:
         """What :meth:`place` gives it if there is room; raises what it raises otherwise."""
         assert self.placement is not None
         assert not job.missing()
-        check_nodes(job.name, job.members)
+        host_nodes.check_nodes(job.name, job.members)
         forest = self.placement.forest(job.name, who_sends_to_switches(job.members))
         forest = self.sharing.forest(job, forest, self.placement.port_to)
         forest = self.with_host_nodes(job, forest)
@@ -320,7 +315,7 @@ class Registry:
     def _add_host_nodes(self, job: Job) -> None:
         """Of a job at one switch: raises :class:`HostNodesError`."""
         try:
-            check_nodes(job.name, job.members)
+            host_nodes.check_nodes(job.name, job.members)
             root = Node(job.island, tuple(sorted(who_sends_to_switches(job.members))))
             forest = self.sharing.forest(job, forest_of(Tree((root,))))
             job.forest = self.with_host_nodes(job, forest)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from ina.controller.errors import JobConflictError, JobRequestError, NoRoomError
+from ina.controller.change import Change, Step
+from ina.controller.errors import JobConflictError, NoRoomError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.pipes import check_pipes
 from ina.controller.jobs.placement import check_forest, window
 from ina.controller.jobs.registry import Registry
-from ina.controller.mapping import Change, Mapping, Step
-from ina.controller.memory import SlotRange
 from ina.controller.memory.pool import check_even
 from ina.controller.switches.rows import low_epoch
-from ina.controller.topology.forest import Forest
-from ina.controller.topology.host_nodes import with_nodes_of
 from ina.p4 import names
 from ina.p4.catalogue import POOL
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import Forest
+from ina.trees.host_nodes import with_nodes_of
+from ina.trees.mapping import Mapping
+from ina.trees.slots import SlotRange
 
 
 def begin(

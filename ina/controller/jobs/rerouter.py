@@ -35,10 +35,10 @@ from ina.controller.routing.network import Network
 from ina.controller.routing.plan import Stripe, merged
 from ina.controller.routing.planner import Planner
 from ina.controller.routing.policies.ina import Ina
-from ina.controller.topology.forest import Forest
 from ina.errors import InaError
 from ina.p4.catalogue import POOL
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.forest import Forest
 
 _log = logging.getLogger(__name__)
 

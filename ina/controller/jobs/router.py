@@ -15,8 +15,8 @@ from ipaddress import IPv4Address
 
 from ina.controller.config import Config
 from ina.controller.config.routing import DEFAULT_PLACEMENT
-from ina.controller.errors import JobRequestError, UnknownJobError
-from ina.controller.job import Endpoint, Job, who_sends_to_switches
+from ina.controller.errors import UnknownJobError
+from ina.controller.job import Job, who_sends_to_switches
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory.demand import StepModel
 from ina.controller.routing.demand import Demand
@@ -31,12 +31,15 @@ from ina.controller.routing.policies.nearest import Nearest as NearestPolicy
 from ina.controller.routing.policy import Situation
 from ina.controller.routing.realise import Realiser, stripes_of
 from ina.controller.routing.ways import ways_of
-from ina.controller.topology.fabric import Fabric
-from ina.controller.topology.forest import Forest
-from ina.controller.topology.nearest import Nearest, PortNumber
+from ina.fabric.graph import Fabric
+from ina.fabric.ports import PortNumber
 from ina.p4.builds import packet_bytes
 from ina.p4.catalogue import POOL
 from ina.protocol.spec import VALUE_BYTES
+from ina.trees.endpoint import Endpoint
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import Forest
+from ina.trees.nearest import Nearest
 
 _log = logging.getLogger(__name__)
 

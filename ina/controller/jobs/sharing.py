@@ -11,24 +11,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from ipaddress import IPv4Address
 
-from ina.controller.errors import JobRequestError, NoRoomError
+from ina.controller.errors import NoRoomError
 from ina.controller.job import Job
 from ina.controller.jobs.placement import slots_by_switch
-from ina.controller.mapping import slots_of
-from ina.controller.memory import SlotRange, lanes_of
 from ina.controller.routing.from_fabric import NOTHING, Down
 from ina.controller.switches.capacity import Capacity
-from ina.controller.topology.aggregators import Above, Aggregators
-from ina.controller.topology.forest import Forest, forest_of
-from ina.controller.topology.tree import (
-    HostNode,
-    Node,
-    Tree,
-    below_itself,
-    with_aggregator,
-    without_aggregator,
-)
 from ina.p4.catalogue import MODES, POOL, SHARED
+from ina.trees.aggregators import Above, Aggregators
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import Forest, forest_of
+from ina.trees.mapping import slots_of
+from ina.trees.slots import SlotRange, lanes_of
+from ina.trees.tree import HostNode, Node, Tree, below_itself, with_aggregator, without_aggregator
 
 PortTo = Callable[[str, IPv4Address], int]
 """The port of a switch, by name, behind which a host is. Raises :class:`JobRequestError`."""

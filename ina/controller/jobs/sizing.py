@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ina.controller.errors import JobRequestError, NoRoomError
+from ina.controller.errors import NoRoomError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.familiar import Familiar
 from ina.controller.jobs.needs import Needs, Said
@@ -24,6 +24,7 @@ from ina.controller.memory.settled import pays, settled
 from ina.p4.catalogue import POOL
 from ina.protocol.spec import VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.errors import JobRequestError
 
 
 @dataclass(frozen=True)

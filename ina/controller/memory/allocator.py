@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from ina.controller.memory.ranges import SlotRange
+from ina.trees.slots import SlotRange
 
 
 class Allocator(Protocol):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ina.controller.memory.first_fit import FirstFit
-from ina.controller.memory.ranges import SlotRange, best_start, gaps
+from ina.controller.memory.ranges import best_start, gaps
+from ina.trees.slots import SlotRange
 
 
 class Buddies(FirstFit):

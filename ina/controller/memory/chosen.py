@@ -6,8 +6,8 @@ from ina.controller.config import JobsConfig
 from ina.controller.memory.allocator import Allocator
 from ina.controller.memory.buddies import Buddies
 from ina.controller.memory.first_fit import FirstFit
-from ina.controller.memory.ranges import MAX_JOB_SLOTS
 from ina.controller.memory.static_pool import StaticPool
+from ina.trees.slots import MAX_JOB_SLOTS
 
 
 def allocator_for(config: JobsConfig, total: int) -> Allocator:

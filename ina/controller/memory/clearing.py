@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from ina.controller.memory.ranges import SlotRange, best_start, gaps
+from ina.controller.memory.ranges import best_start, gaps
+from ina.trees.slots import SlotRange
 
 MOST_MOVES = 3
 """Ranges that are moved for one."""

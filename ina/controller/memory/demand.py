@@ -9,7 +9,7 @@ import functools
 import math
 from dataclasses import dataclass, replace
 
-from ina.controller.memory.ranges import MAX_JOB_SLOTS, MIN_JOB_SLOTS
+from ina.trees.slots import MAX_JOB_SLOTS, MIN_JOB_SLOTS
 
 AS_LONG = 1.02
 """Steps that take so much longer, as a ratio, are taken to be as long."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ina.controller.errors import JobRequestError
 from ina.controller.memory.pool import Pool, check_even
-from ina.controller.memory.ranges import MAX_JOB_SLOTS, SlotRange
+from ina.trees.errors import JobRequestError
+from ina.trees.slots import MAX_JOB_SLOTS, SlotRange
 
 
 class FirstFit(Pool):

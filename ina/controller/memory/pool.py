@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ina.controller.errors import JobRequestError, NoRoomError
-from ina.controller.memory.ranges import MAX_JOB_SLOTS, SlotRange, gaps, is_free
+from ina.controller.errors import NoRoomError
+from ina.controller.memory.ranges import gaps, is_free
+from ina.trees.errors import JobRequestError
+from ina.trees.slots import MAX_JOB_SLOTS, SlotRange
 
 
 class Pool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ina.controller.memory.ranges import SlotRange
+from ina.trees.slots import SlotRange
 
 
 class SharedSlots:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ina.controller.errors import JobRequestError
 from ina.controller.memory.pool import Pool, check_even
-from ina.controller.memory.ranges import MAX_JOB_SLOTS, MIN_JOB_SLOTS, SlotRange
+from ina.trees.errors import JobRequestError
+from ina.trees.slots import MAX_JOB_SLOTS, MIN_JOB_SLOTS, SlotRange
 
 
 class StaticPool(Pool):

@@ -10,7 +10,7 @@ from math import inf
 import numpy as np
 
 from ina.controller.routing.network import NO_LIMIT, Network
-from ina.controller.topology.fabric import Fabric
+from ina.fabric.graph import Fabric
 
 USUAL_BITS_PER_S = 10e9
 """Of links where the rate of none is known."""

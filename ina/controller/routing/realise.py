@@ -7,23 +7,20 @@ node, which passes on what its only child sends; and where such a node is not ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
-from ina.controller.config.tofino import PortRef
 from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.network import Network
 from ina.controller.routing.plan import PlannedTree, Stripe, Way
-from ina.controller.topology.fabric import Fabric
-from ina.controller.topology.forest import MAX_PARTS, Forest
-from ina.controller.topology.tree import Node, Tree
+from ina.fabric.graph import Fabric
+from ina.fabric.ports import PortNumber
 from ina.protocol.spec import MAX_LEVELS
-
-PortNumber = Callable[[str, PortRef], int]
-"""A switch's number of a port, which may be a name on its front panel."""
+from ina.trees.forest import MAX_PARTS, Forest
+from ina.trees.tree import Node, Tree
 
 
 class Realiser:

@@ -15,7 +15,6 @@ from ina.controller.errors import (
     JobAbortedError,
     JobConflictError,
     JobPipesError,
-    JobRequestError,
     JobTokenError,
     JoinTimeoutError,
     MemberKeyError,
@@ -31,6 +30,7 @@ from ina.controller.errors import (
     UnknownSwitchError,
 )
 from ina.errors import InaError
+from ina.trees.errors import JobRequestError
 
 _log = logging.getLogger(__name__)
 

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from ipaddress import AddressValueError, IPv4Address
 
 from ina.controller.config import Config, SwitchConfig, network_of
-from ina.controller.config.tofino import PortRef
-from ina.controller.errors import JobRequestError
-from ina.controller.job import Endpoint, Job
+from ina.controller.job import Job
 from ina.controller.service.printable import printable
-from ina.controller.topology.tree import HostNode
+from ina.fabric.ports import PortRef
 from ina.protocol.addresses import is_shm_address, mac_of
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.endpoint import Endpoint
+from ina.trees.errors import JobRequestError
+from ina.trees.tree import HostNode
 
 MAX_PROCESS_CHARS = 300
 """A host name has at most 255."""

@@ -10,10 +10,10 @@ from ina.controller.routing.judge import Judgement
 from ina.controller.service.show import jobs_on, pool_counters
 from ina.controller.service.show_tree import counts_on_hosts, read_counters, show_tree
 from ina.controller.switches.switch import Switch
-from ina.controller.topology.fabric import Fabric, Link
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
 from ina.controller.windows.uses import Link as Hop
+from ina.fabric.graph import Fabric, Link
 from ina.rpc import controller_pb2 as pb2
 
 

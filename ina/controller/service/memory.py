@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ina.controller.errors import JobRequestError
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.decisions import Decision
 from ina.controller.jobs.memory import Memory
@@ -13,6 +12,7 @@ from ina.controller.memory.demand import StepModel
 from ina.controller.service.route_plan import plan_route
 from ina.protocol.spec import VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.errors import JobRequestError
 
 
 def list_decisions(memory: Memory, job: str) -> pb2.ListDecisionsReply:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 
-from ina.controller.errors import JobRequestError, UnknownJobError, UnknownSwitchError
+from ina.controller.errors import UnknownJobError, UnknownSwitchError
 from ina.controller.job import Job
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.memory import Memory
@@ -27,11 +27,12 @@ from ina.controller.service.show import (
 from ina.controller.service.show_tree import counts_on_hosts, read_counters, show_tree
 from ina.controller.switches.items import Item
 from ina.controller.switches.switch import Switch
-from ina.controller.topology.fabric import Fabric
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
+from ina.fabric.graph import Fabric
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
+from ina.trees.errors import JobRequestError
 
 _log = logging.getLogger(__name__)
 

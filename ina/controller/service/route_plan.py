@@ -8,8 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from ina.controller.errors import JobRequestError
-from ina.controller.job import Endpoint
 from ina.controller.jobs.router import Router, View
 from ina.controller.memory.demand import StepModel
 from ina.controller.routing.demand import Demand
@@ -18,6 +16,8 @@ from ina.controller.routing.judge import Judgement
 from ina.controller.routing.loads import Loads, no_loads
 from ina.controller.service.endpoints import address_of
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.endpoint import Endpoint
+from ina.trees.errors import JobRequestError
 
 
 def plan_route(

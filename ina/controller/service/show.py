@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address
 
+from ina.controller.change import Stage
 from ina.controller.config import SwitchConfig
 from ina.controller.job import Job
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.mapping import Mapping as JobMapping
-from ina.controller.mapping import Stage
 from ina.controller.switches.items import Group, Item, MatchValue, PortState, ReadEntry
 from ina.controller.switches.plan import FIRST_GROUP
 from ina.controller.switches.switch import Switch
@@ -21,6 +20,7 @@ from ina.p4 import names
 from ina.p4.catalogue import capabilities
 from ina.protocol.spec import ALL_WORKERS, PARENT, DropReason, Kind
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.mapping import Mapping as JobMapping
 
 GROUPS_TABLE, PORTS_TABLE = "multicast group", "port"
 """Stand in the ``table`` column for a multicast group and for a port."""

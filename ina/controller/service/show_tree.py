@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from ina.controller.errors import SwitchError
 from ina.controller.job import Job
-from ina.controller.mapping import Part
 from ina.controller.service.show import job_counters
 from ina.controller.switches.switch import Switch
-from ina.controller.topology.tree import Node
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.mapping import Part
+from ina.trees.tree import Node
 
 _log = logging.getLogger(__name__)
 

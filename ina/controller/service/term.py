@@ -28,10 +28,10 @@ from ina.controller.switches.data_address import data_address
 from ina.controller.switches.link import SwitchLink
 from ina.controller.switches.plan import MARK_JOB
 from ina.controller.switches.switch import Switch
-from ina.controller.topology.aggregators import aggregators_of
-from ina.controller.topology.fabric import Fabric, fabric_of
+from ina.controller.topology.from_config import aggregators_of, fabric_of
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
+from ina.fabric.graph import Fabric
 from ina.p4.catalogue import capabilities
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from ina.controller.config import SwitchConfig
 from ina.controller.job import Job
 from ina.controller.jobs.changes import Told
-from ina.controller.mapping import Mapping as JobMapping
-from ina.controller.mapping import Part
 from ina.controller.switches.data_address import data_address
 from ina.controller.switches.host_entities import host_entities
 from ina.p4.catalogue import SHARED
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.mapping import Mapping as JobMapping
+from ina.trees.mapping import Part
 
 
 class Tickets:

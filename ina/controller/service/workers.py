@@ -11,16 +11,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ina.controller.errors import (
-    JobRequestError,
-    MemberKeyError,
-    UnknownJobError,
-)
+from ina.controller.change import Word
+from ina.controller.errors import MemberKeyError, UnknownJobError
 from ina.controller.job import Job
 from ina.controller.jobs import tokens
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.memory import Memory
-from ina.controller.mapping import Word
 from ina.controller.service.answers import Context, answer, refuse
 from ina.controller.service.arrivals import Arrivals
 from ina.controller.service.endpoints import (
@@ -44,6 +40,7 @@ from ina.protocol.verify import checked_verify
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
 from ina.rpc.limits import address_of as address_of_peer
+from ina.trees.errors import JobRequestError
 
 MAX_JOIN_TIMEOUT_S = 3600.0
 FORMER_JOB_WAIT_S = 10.0

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ina.controller.change import Change, Stage
 from ina.controller.job import Job
-from ina.controller.mapping import Change, Stage
-from ina.controller.mapping import Mapping as JobMapping
-from ina.controller.memory import SlotRange
 from ina.controller.store.interface import Transaction
 from ina.controller.store.trees import (
     OTHER_NODES,
@@ -18,7 +16,9 @@ from ina.controller.store.trees import (
     put_forest,
     stored_forest,
 )
-from ina.controller.topology.forest import Forest
+from ina.trees.forest import Forest
+from ina.trees.mapping import Mapping as JobMapping
+from ina.trees.slots import SlotRange
 
 _COLUMNS = (
     "job, stage, epoch, number, window_packets, host_first, in_place, first_operation, why,"

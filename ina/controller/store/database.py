@@ -11,9 +11,10 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from ina.controller.errors import FencedError, OtherSwitchError
-from ina.controller.job import Endpoint, Job
+from ina.controller.job import Job
 from ina.controller.store import rows
 from ina.controller.store.interface import Database, Transaction
+from ina.trees.endpoint import Endpoint
 
 _log = logging.getLogger(__name__)
 

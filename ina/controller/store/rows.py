@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import NamedTuple
 
-from ina.controller.job import Departure, Endpoint, Job, JobState
-from ina.controller.memory import SlotRange
+from ina.controller.job import Departure, Job, JobState
 from ina.controller.store.changes import SavedChange, get_changes, put_change, saved_change
 from ina.controller.store.interface import Transaction
 from ina.controller.store.trees import (
@@ -18,9 +17,11 @@ from ina.controller.store.trees import (
     put_forest,
     stored_forest,
 )
-from ina.controller.topology.forest import Forest
-from ina.controller.topology.tree import HostNode
 from ina.protocol.verify import checked_verify
+from ina.trees.endpoint import Endpoint
+from ina.trees.forest import Forest
+from ina.trees.slots import SlotRange
+from ina.trees.tree import HostNode
 
 _JOB_COLUMNS = (
     "number, name, state, epoch, world_size, slots_asked, tenant, priority, window_packets,"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import NamedTuple
 
-from ina.controller.memory import SlotRange
 from ina.controller.store.interface import Transaction
-from ina.controller.topology.forest import Forest
-from ina.controller.topology.tree import HostNode, Node, Tree
+from ina.trees.forest import Forest
+from ina.trees.slots import SlotRange
+from ina.trees.tree import HostNode, Node, Tree
 
 _COLUMNS = (
     "job, place, switch_name, parent, child, port_down, port_up, ranks, first_slot, slots,"

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ina.controller.errors import NoRoomError
-from ina.controller.memory import Allocator, SharedSlots, SlotRange
+from ina.controller.memory import Allocator, SharedSlots
 from ina.p4 import names
+from ina.trees.slots import SlotRange
 
 PipeOf = Callable[[int], int]
 """The pipe of a port's number."""

@@ -1,23 +1,13 @@
-"""Where a switch is for workers and other switches: whom packets that it sums are addressed to."""
+"""The addresses of a switch, as configured."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from ina.controller.config import SwitchConfig
 from ina.controller.config.fabric import mac_number
 from ina.protocol.addresses import SHM_SWITCH, mac_of
-
-
-@dataclass(frozen=True)
-class DataAddress:
-    """Of a switch, as other switches see it."""
-
-    address: IPv4Address
-    udp_port: int
-    mac: int
-    """48 bits."""
+from ina.trees.data_address import DataAddress
 
 
 def data_address(switch: SwitchConfig) -> DataAddress:

@@ -17,17 +17,18 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ina.controller.job import Endpoint, Job
-from ina.controller.mapping import Mapping as JobMapping
-from ina.controller.mapping import Part
-from ina.controller.memory import lanes_of
+from ina.controller.job import Job
 from ina.controller.memory.patience import Patience
 from ina.controller.switches import rows
-from ina.controller.switches.data_address import DataAddress
 from ina.controller.switches.items import Entry, Group, Item
-from ina.controller.topology.tree import Node
 from ina.p4 import names
 from ina.protocol.spec import ALL_WORKERS, PARENT
+from ina.trees.data_address import DataAddress
+from ina.trees.endpoint import Endpoint
+from ina.trees.mapping import Mapping as JobMapping
+from ina.trees.mapping import Part
+from ina.trees.slots import lanes_of
+from ina.trees.tree import Node
 
 FIRST_GROUP = 0x4000
 """Multicast group of job 0. Groups 0x4000..0x40ff are the controller's, others are left alone."""

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
-from ina.controller.job import Endpoint
-from ina.controller.mapping import Part
-from ina.controller.switches.data_address import DataAddress
 from ina.controller.switches.items import Entry
 from ina.p4 import names
 from ina.protocol.addresses import multicast_mac_of
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT, Kind
+from ina.trees.data_address import DataAddress
+from ina.trees.endpoint import Endpoint
+from ina.trees.mapping import Part
 
 EPOCH_BITS = 16
 """Low bits of the epoch that the header carries and the tables match."""

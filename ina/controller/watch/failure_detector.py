@@ -9,11 +9,11 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from ina.controller.change import Stage
 from ina.controller.errors import StoreError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.events import job_event
-from ina.controller.mapping import Stage
 from ina.controller.switches.switch import Switch
 from ina.controller.watch.agreement import Agreement, Difference, find_difference
 from ina.controller.watch.departures import departure, never_completed

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ina.controller.errors import JobRequestError
 from ina.controller.watch.agreement import MAX_SUBMITTED
 from ina.protocol import serial
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.errors import JobRequestError
 
 STALL_S = 2.0
 """Without any result for so long, a worker with packets in flight is held up."""

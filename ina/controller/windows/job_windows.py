@@ -22,7 +22,6 @@ from ina.controller.errors import SlowWatcherError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.events import job_event
-from ina.controller.topology.fabric import Fabric
 from ina.controller.windows.caps import Cap, Caps, Use, caps_for
 from ina.controller.windows.limited_by import Limit, limited_by
 from ina.controller.windows.rules import Rules
@@ -35,6 +34,7 @@ from ina.controller.windows.uses import (
     packet_bits,
     slot_uses,
 )
+from ina.fabric.graph import Fabric
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from itertools import pairwise
 
-from ina.controller.job import Endpoint
-from ina.controller.mapping import Mapping as JobMapping
-from ina.controller.topology.fabric import Fabric
-from ina.controller.topology.tree import Node, Tree
+from ina.fabric.graph import Fabric
 from ina.p4.builds import packet_bytes
 from ina.switch.queues import FRAMING_BYTES
+from ina.trees.endpoint import Endpoint
+from ina.trees.mapping import Mapping as JobMapping
+from ina.trees.tree import Node, Tree
 
 ETHERNET_BYTES = 14
 

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import cast
 
+from ina.controller.change import Word
 from ina.controller.config import JobsConfig, SwitchConfig
 from ina.controller.errors import QueuedError
-from ina.controller.job import Endpoint, Job
+from ina.controller.job import Job
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.memory import Memory
 from ina.controller.jobs.registry import Registry
-from ina.controller.mapping import Word
 from ina.controller.memory import allocator_for
 from ina.controller.memory.demand import Demand
 from ina.controller.service.arrivals import Arrivals
@@ -47,6 +47,7 @@ from ina.sim.messages import ControlLog, Path
 from ina.sim.process import Process
 from ina.sim.southbound import SimSession
 from ina.sim.topology import star
+from ina.trees.endpoint import Endpoint
 
 QUEUE_S = 7 * 24 * 3600.0
 CALL_S = 30.0

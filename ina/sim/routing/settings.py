@@ -19,8 +19,8 @@ import numpy as np
 
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.network import Ints, Network
-from ina.controller.topology.fabric import Fabric
-from ina.controller.topology.shapes import fat_tree, leaf_spine
+from ina.fabric.graph import Fabric
+from ina.fabric.shapes import fat_tree, leaf_spine
 from ina.sim.routing.case import Case, with_servers
 
 LAYERS, LAYER_UNITS, MEMORY_UNITS = 16, 15, 60

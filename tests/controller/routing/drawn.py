@@ -15,7 +15,7 @@ from ina.controller.routing.plan import Plan, Stripe
 from ina.controller.routing.policies.nearest import common_ancestor
 from ina.controller.routing.policies.single import star
 from ina.controller.routing.policy import Situation
-from ina.controller.topology.fabric import Fabric
+from ina.fabric.graph import Fabric
 
 RATE = 12.5e9
 BYTES = 1e8

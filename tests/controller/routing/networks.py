@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.network import NO_LIMIT, Network
-from ina.controller.topology.fabric import Fabric
-from ina.controller.topology.shapes import fat_tree
+from ina.fabric.graph import Fabric
+from ina.fabric.shapes import fat_tree
 
 
 def network_of(fabric: Fabric, *, up: float = 1.0, host: float = 1.0) -> Network:

@@ -9,7 +9,7 @@ import pytest
 
 from ina.controller.routing.bounds import cut_bound, parts_of
 from ina.controller.routing.demand import Demand
-from ina.controller.topology.shapes import leaf_spine
+from ina.fabric.shapes import leaf_spine
 from tests.controller.routing.networks import fat_tree_network, network_of
 
 

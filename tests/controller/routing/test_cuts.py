@@ -24,7 +24,7 @@ from ina.controller.routing.policies.ina import Ina
 from ina.controller.routing.policy import Situation
 from ina.controller.routing.realise import Realiser
 from ina.controller.routing.ways import ways_of
-from ina.controller.topology.fabric import Fabric, Link, Place
+from ina.fabric.graph import Fabric, Link, Place
 from ina.protocol.spec import MAX_LEVELS
 from tests.selection import LONG
 

@@ -20,7 +20,7 @@ from ina.controller.routing.policies.exact import Exact
 from ina.controller.routing.policies.grid import Grid
 from ina.controller.routing.policy import Situation
 from ina.controller.routing.stripes import Choices
-from ina.controller.topology.shapes import fat_tree, leaf_spine
+from ina.fabric.shapes import fat_tree, leaf_spine
 from tests.controller.routing.drawn import (
     HOST_S,
     any_situation,

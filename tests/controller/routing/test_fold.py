@@ -8,7 +8,7 @@ import pytest
 from ina.controller.routing.fold import fold_of
 from ina.controller.routing.loads import no_loads
 from ina.controller.routing.network import NO_LIMIT, Network
-from ina.controller.topology.shapes import fat_tree, leaf_spine
+from ina.fabric.shapes import fat_tree, leaf_spine
 from tests.controller.routing.drawn import RATE, network_of, three_switches
 
 

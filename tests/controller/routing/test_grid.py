@@ -20,7 +20,7 @@ from ina.controller.routing.policies.grid import Grid
 from ina.controller.routing.policy import Policy, Situation
 from ina.controller.routing.rounding import Draw, deal
 from ina.controller.routing.space import Part, space_of, tree_of
-from ina.controller.topology.shapes import fat_tree, leaf_spine
+from ina.fabric.shapes import fat_tree, leaf_spine
 from tests.controller.routing.drawn import (
     BYTES,
     HOST_S,

@@ -18,7 +18,7 @@ from ina.controller.routing.plan import Plan
 from ina.controller.routing.planner import Planner
 from ina.controller.routing.policies.exact import Exact
 from ina.controller.routing.policy import Situation
-from ina.controller.topology.shapes import leaf_spine
+from ina.fabric.shapes import leaf_spine
 from tests.controller.routing.networks import Drawn, drawn, fat_tree_network, jobs_on, network_of
 from tests.selection import LONG
 

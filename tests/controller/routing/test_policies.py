@@ -16,7 +16,7 @@ from ina.controller.routing.loads import loads_of
 from ina.controller.routing.plan import Plan
 from ina.controller.routing.policies import POLICIES, policy
 from ina.controller.routing.policy import Policy, Situation
-from ina.controller.topology.shapes import leaf_spine
+from ina.fabric.shapes import leaf_spine
 from tests.controller.routing.networks import Drawn, drawn, fat_tree_network, jobs_on, network_of
 from tests.controller.routing.oracle import carry
 from tests.selection import LONG

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ina.controller.errors import JobRequestError
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.from_fabric import Down, Rooms, network_of
@@ -17,9 +16,10 @@ from ina.controller.routing.planner import Planner
 from ina.controller.routing.policies import policy
 from ina.controller.routing.policy import Situation
 from ina.controller.routing.realise import Realiser, stripes_of
-from ina.controller.topology.fabric import Fabric, Link, Place
-from ina.controller.topology.forest import Forest
-from ina.controller.topology.shapes import Rates, fat_tree, leaf_spine
+from ina.fabric.graph import Fabric, Link, Place
+from ina.fabric.shapes import Rates, fat_tree, leaf_spine
+from ina.trees.errors import JobRequestError
+from ina.trees.forest import Forest
 from tests.selection import LONG
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import grpc
 
-from ina.controller.config.tofino import PortConfig, PortRef
+from ina.controller.config.tofino import PortConfig
 from ina.controller.errors import SwitchError
 from ina.controller.switches.items import PortState
 from ina.controller.switches.southbound.bfrt.refusals import Refusals
+from ina.fabric.ports import PortRef
 
 _log = logging.getLogger(__name__)
 

@@ -12,16 +12,17 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from ina.controller.errors import SwitchError
-from ina.controller.job import Endpoint, Job
-from ina.controller.memory import SlotRange
-from ina.controller.switches.data_address import DataAddress
+from ina.controller.job import Job
 from ina.controller.switches.items import Count, Entry, MatchValue, ReadEntry
 from ina.controller.switches.plan import epoch_mark, own_address, plan_job
 from ina.controller.switches.southbound.bfrt.refusals import Refusals
-from ina.controller.topology.forest import forest_of
-from ina.controller.topology.tree import Node, Tree
 from ina.p4 import names
 from ina.p4.catalogue import ProgramId
+from ina.trees.data_address import DataAddress
+from ina.trees.endpoint import Endpoint
+from ina.trees.forest import forest_of
+from ina.trees.slots import SlotRange
+from ina.trees.tree import Node, Tree
 
 PIPE = "pipe."
 PACKETS, BYTES = "$COUNTER_SPEC_PKTS", "$COUNTER_SPEC_BYTES"
