@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ina.controller.errors import ConfigError
+from ina.fabric.errors import FabricError
 from ina.fabric.shapes import Rates, fat_tree, leaf_spine
 
 
@@ -43,10 +43,10 @@ def test_every_leaf_is_joined_to_every_spine() -> None:
 
 @pytest.mark.parametrize("k", [0, 3, 66, -2])
 def test_a_fat_tree_of_so_many_ports_is_refused(k: int) -> None:
-    with pytest.raises(ConfigError, match=f"fat-tree: k {k}: want an even number, 2 to 64"):
+    with pytest.raises(FabricError, match=f"fat-tree: k {k}: want an even number, 2 to 64"):
         fat_tree(k)
 
 
 def test_a_leaf_spine_of_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match="leaf-spine: spines 0: want 1 or more"):
+    with pytest.raises(FabricError, match="leaf-spine: spines 0: want 1 or more"):
         leaf_spine(0, 2, 2)
