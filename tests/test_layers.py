@@ -24,13 +24,12 @@ BELOW = {
     "files": {"errors"},
     "native_sources": set(),
     "document": {"errors"},
-    "topology_json": {"document", "errors"},
     "extension": {"errors", "native_sources"},
     "log": {"errors"},
     "protocol": {"errors"},
     "rpc": {"errors", "log", "protocol"},
     "p4": {"errors", "files", "protocol"},
-    "fabric": {"errors"},
+    "fabric": {"document", "errors"},
     "trees": {"errors", "protocol", "p4", "fabric"},
     "pcap": {"errors", "protocol"},
     "metrics": {"errors"},
@@ -39,7 +38,7 @@ BELOW = {
     "host": {"congestion", "errors", "extension", "log", "protocol", "rpc", "p4", "metrics"},
     "controller": {
         *("congestion", "errors", "log", "protocol", "rpc", "p4", "metrics", "switch"),
-        *("document", "fabric", "topology_json", "trees", "units"),
+        *("document", "fabric", "trees", "units"),
     },
     "doctor": {
         "errors",
@@ -78,7 +77,6 @@ BELOW = {
         "controller",
         "fabric",
         "trees",
-        "topology_json",
     },
     "torch": {
         "congestion",

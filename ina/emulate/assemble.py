@@ -21,8 +21,8 @@ from ina.emulate.topology import (
     Topology,
     derived_mac,
 )
+from ina.fabric.topology_json import SWITCH_END
 from ina.switch.ports import MAX_PORT_NUMBER
-from ina.topology_json import SWITCH_END
 
 ALL = "all"
 """As ``aggregator``: every switch sums."""

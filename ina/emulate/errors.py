@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ina.errors import InaError
-from ina.topology_json import TopologyError
+from ina.fabric.topology_json import TopologyError
 
 __all__ = ["EmulationError", "JobFailedError", "TopologyError"]
 

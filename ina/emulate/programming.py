@@ -16,10 +16,10 @@ import msgspec
 
 from ina.emulate.errors import TopologyError
 from ina.emulate.topology import Switch, Topology
+from ina.fabric.topology_json import convert
 from ina.p4 import compiled, names
 from ina.p4.catalogue import POOL
 from ina.p4.origin import warn_if_changed
-from ina.topology_json import convert
 
 FORWARD_DIR = Path(__file__).resolve().parent / "programs"
 FORWARD_TABLE, FORWARD_ACTION = "ForwardIngress.dmac", "ForwardIngress.forward"

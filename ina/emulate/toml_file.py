@@ -13,7 +13,7 @@ from msgspec import Meta
 from ina.emulate.assemble import Draft, assemble, make_mac, parse_interface
 from ina.emulate.errors import TopologyError
 from ina.emulate.topology import DEFAULT_QUEUE_KIB, Host, Switch, SwitchKind, Topology
-from ina.topology_json import convert
+from ina.fabric.topology_json import convert
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -11,7 +11,7 @@ from typing import Any
 from ina.emulate.assemble import Draft, assemble, make_mac, parse_interface
 from ina.emulate.errors import TopologyError
 from ina.emulate.topology import Host, Switch, Topology
-from ina.topology_json import read_topology_json
+from ina.fabric.topology_json import read_topology_json
 
 _ARP = re.compile(r"arp -i (\S+) -s (\S+) (\S+)")
 _GATEWAY = re.compile(r"route add default gw (\S+) dev (\S+)")

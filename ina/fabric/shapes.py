@@ -1,4 +1,4 @@
-"""Fabrics of known shapes: leaf-spine, and fat-trees of switches with k ports. Pure.
+"""Fabrics of known shapes: one switch, leaf-spine, fat-trees of switches with k ports. Pure.
 
 M. Al-Fares, A. Loukissas, A. Vahdat: A scalable, commodity data center network architecture.
 SIGCOMM 2008, section 3, has the fat-tree: k pods of k/2 edge and k/2 aggregation switches, (k/2)^2
@@ -7,12 +7,13 @@ cores, k/2 hosts behind each edge switch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from ina.fabric.errors import FabricError
 from ina.fabric.graph import Fabric, Link, Place
+from ina.fabric.ports import PortRef
 
 FIRST_HOST = IPv4Address("10.0.0.1")
 MAX_PORTS = 64
@@ -25,6 +26,13 @@ class Rates:
     host: float = 100e9
     up: float = 100e9
     """From a top of rack to the next level, and from there on."""
+
+
+def island(
+    switch: str, hosts: Mapping[IPv4Address, Place] | None = None, port: PortRef = 1
+) -> Fabric:
+    """One switch without links. Who is none of ``hosts`` is behind its ``port``."""
+    return Fabric([switch], hosts=hosts, data_ports={switch: port})
 
 
 def leaf_spine(spines: int, leaves: int, hosts_a_leaf: int, rates: Rates | None = None) -> Fabric:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
+
 import pytest
 
 from ina.fabric.errors import FabricError
-from ina.fabric.shapes import Rates, fat_tree, leaf_spine
+from ina.fabric.graph import Place
+from ina.fabric.shapes import Rates, fat_tree, island, leaf_spine
+from ina.trees.nearest import Nearest
 
 
 @pytest.mark.parametrize("k", [2, 4, 8, 16])
@@ -50,3 +54,12 @@ def test_a_fat_tree_of_so_many_ports_is_refused(k: int) -> None:
 def test_a_leaf_spine_of_nothing_is_refused() -> None:
     with pytest.raises(FabricError, match="leaf-spine: spines 0: want 1 or more"):
         leaf_spine(0, 2, 2)
+
+
+def test_an_island_is_a_fabric_of_one_switch() -> None:
+    known = IPv4Address("10.0.0.7")
+    fabric = island("s1", {known: Place("s1", 3)}, 9)
+    assert fabric.path("s1", "s1") == ("s1",)
+    nearest = Nearest(fabric)
+    assert nearest.port_to("s1", known) == 3
+    assert nearest.port_to("s1", IPv4Address("10.0.0.8")) == 9

@@ -23,9 +23,9 @@ from ina.controller.config.topology_file import with_topology
 from ina.controller.errors import ConfigError
 from ina.document import DocumentError, convert
 from ina.errors import InvalidInputError
+from ina.fabric.topology_json import TopologyError
 from ina.p4.builds import largest_build, socket_mtu_bytes
 from ina.p4.catalogue import POOL, values_of
-from ina.topology_json import TopologyError
 
 if sys.version_info >= (3, 11):
     import tomllib

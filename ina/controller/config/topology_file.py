@@ -7,7 +7,7 @@ from ipaddress import AddressValueError, IPv4Interface
 from pathlib import Path
 from typing import Any
 
-from ina.topology_json import SWITCH_END, HostTable, TopologyError, read_topology_json
+from ina.fabric.topology_json import SWITCH_END, HostTable, TopologyError, read_topology_json
 
 _End = tuple[str, int]
 """A switch and its port."""

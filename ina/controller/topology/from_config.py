@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address
 
-from ina.controller.config import Config
+from ina.controller.config import Config, SwitchConfig
 from ina.fabric.graph import Fabric, Link, Place
 from ina.fabric.ports import PortNumber
+from ina.fabric.shapes import island
 from ina.trees.aggregators import AggregatorPlace, Aggregators
 
 
@@ -26,6 +27,15 @@ def fabric_of(config: Config) -> Fabric:
         _hosts(config),
         data_ports,
     )
+
+
+def island_of(config: Config, switch: SwitchConfig) -> Fabric:
+    """One of its switches alone, with the hosts that can be behind it."""
+    hosts = {
+        address: Place(switch.name, port, mac)
+        for address, (port, mac) in config.endpoints(switch).items()
+    }
+    return island(switch.name, hosts, switch.data_port)
 
 
 def _hosts(config: Config) -> dict[IPv4Address, Place]:
