@@ -2,7 +2,8 @@
 
 Pages link to each other and to sources as they lie in the checkout, so that they can be read there.
 Here README and its like become pages, a source that is linked becomes a file of the site (below
-``source/``, as text), and links lead there. A link to a folder becomes plain text.
+``source/``, as text), and links lead there. A link to a folder of benchmarks/results leads to a
+page with its rows and plots, which are made here; one to another folder becomes plain text.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT))
+from benchmarks import pages as results  # noqa: E402
+
 PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -29,9 +34,11 @@ _ANNOTATION = re.compile(r"^ *<!--.*?-->\n", re.MULTILINE)
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds the pages that lie above docs/."""
+    """Adds the pages that lie above docs/, and those of results."""
     for name, page in PAGES.items():
         files.append(File.generated(config, page, content=(ROOT / name).read_text()))
+    for name, content in (results.full() | results.plots()).items():
+        files.append(File.generated(config, name, content=content))
     return files
 
 
@@ -59,6 +66,8 @@ def _turned(link: re.Match[str], home: str, uri: str, config: Any, files: Files)
     path = posixpath.normpath(posixpath.join(posixpath.dirname(home), name))
     if path in PAGES:
         found = PAGES[path]
+    elif path in results.FULL:
+        found = results.FULL[path]
     elif path.startswith("docs/"):
         found = path.removeprefix("docs/")
     elif (ROOT / path).is_file():

@@ -394,7 +394,7 @@ def panels(rows: Sequence[dict[str, Any]]) -> list[Panel]:
     gains = curves(
         [row for row in rows if row["backend"] == "ina" and row["gain"]],
         lambda row: units.size_text(row["size_bytes"]),
-        lambda row: label("", row["verify"]).strip(),
+        lambda row: label("", row.get("verify", "")).strip(),
         gain,
     )
     rates = curves(rows, _group, _backend, rate)

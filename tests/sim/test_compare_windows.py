@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from ina.cli import main
+from ina.cli.sim import windows_view
 from ina.cli.sim.compare import app
-from ina.cli.sim.page import BEGIN, END
+from ina.cli.sim.saved_rows import read_windows
 from ina.congestion import ALGORITHMS, Congestion
-from ina.errors import InvalidInputError
 from ina.sim.errors import ScenarioError
 from ina.sim.reading import check
 from ina.sim.windows import runner
@@ -142,33 +142,37 @@ def test_cells_are_chosen_by_name_and_by_being_quick(monkeypatch: pytest.MonkeyP
         compare([family(cells=cells)], {"fixed": {"algorithm": "fixed"}}, [1], cell="c")
 
 
-def test_a_page_gets_tables_and_plots_between_its_marks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    words = ("--algorithms", DEFAULT, "--page", str(page))
+def test_rows_are_saved_and_plots_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved, drawn = tmp_path / "rows", tmp_path / "plots"
+    words = ("--algorithms", DEFAULT, "--save", str(saved), "--plots", str(drawn))
     of = family(Promise("rate", 1, is_least=True))
     assert invoke(of, monkeypatch, *words)[0] == 0
-    text = page.read_text()
-    assert text.startswith(f"before\n{BEGIN}\nMade by `ina sim compare windows`, 3 seeds a cell.")
-    assert text.endswith(f"{END}\nafter\n")
-    assert "old" not in text
-    assert f"| one | 50 (link) | `{DEFAULT}` | 10.2 ±0.25 | - | 1/1 |" in text
-    assert "![made: one, over time](page/made.svg)" in text
-    drawn = (tmp_path / "page" / "made.svg").read_bytes()
-    assert drawn.startswith(b"<?xml")
-    assert (tmp_path / "page" / "made-completions.svg").exists()
+    (row,) = read_windows(saved, of)
+    assert (row.cell, row.algorithm, row.limit_gbit, row.limit_by) == ("one", DEFAULT, 50, "link")
+    assert windows_view.cells(of, row)[3:] == ["10.2 ±0.25", "-", "1/1"]
+    picture = (drawn / "made.svg").read_bytes()
+    assert picture.startswith(b"<?xml")
+    assert (drawn / "made-completions.svg").exists()
     # Once more, and it is the same, byte for byte.
+    before = (saved / "made.csv").read_text()
     assert invoke(of, monkeypatch, *words)[0] == 0
-    assert page.read_text() == text
-    assert (tmp_path / "page" / "made.svg").read_bytes() == drawn
-    assert invoke(family(), monkeypatch, *words)[0] == 0
-    assert "\nA thing.\n" in page.read_text()  # that promises nothing
-    page.write_text("no marks")
-    monkeypatch.setattr(runner, "FAMILIES", {of.name: of})
-    with pytest.raises(InvalidInputError, match="want a line <!-- results: begin -->"):
-        CliRunner().invoke(app, ["windows", "--page", str(page)], catch_exceptions=False)
+    assert (saved / "made.csv").read_text() == before
+    assert (drawn / "made.svg").read_bytes() == picture
+
+
+def test_rows_that_were_not_run_again_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = family(Promise("rate", 0.5, is_least=False, relative_to="fixed"))
+    for names in ("fixed", DEFAULT):
+        words = ("--algorithms", names, "--seeds", "1", "--save", str(tmp_path))
+        assert invoke(of, monkeypatch, *words)[0] == 0
+    fixed, default = read_windows(tmp_path, of)
+    assert (fixed.algorithm, default.algorithm) == ("fixed", DEFAULT)
+    # Beside a row of another run, this one is judged.
+    assert default.verdicts[0].value == pytest.approx(10.1 / 20)
+    assert windows_view.cells(of, default)[3] == "10.1"  # one seed
+    again = ("--algorithms", DEFAULT, "--first", "13", "--seeds", "1", "--save", str(tmp_path))
+    assert invoke(of, monkeypatch, *again)[0] == 0
+    assert "nobody is there" in read_windows(tmp_path, of)[1].errors[0]
 
 
 def test_what_cannot_be_is_refused_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,7 +182,7 @@ def test_what_cannot_be_is_refused_in_a_line(capsys: pytest.CaptureFixture[str])
         (["--option", "shrink=0.5"], "--option: want one algorithm, with --algorithms"),
         (["--algorithms", "fixed", "--option", "packets=x"], "--option packets=x: want NAME="),
         (["--algorithms", "fixed", "--option", "more=1"], "has no option 'more'"),
-        (["--page", "/nowhere.md"], "--page /nowhere.md: No such file"),
+        (["--save", "/dev/null/rows"], "--save /dev/null/rows: Not a directory"),
     ):
         assert main.run(["sim", "compare", "windows", *words]) == 2
         assert line in capsys.readouterr().err

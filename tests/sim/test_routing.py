@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ina.cli.sim.saved_rows import read_routing, save_routing
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.judge import judge
 from ina.controller.routing.policies import policy
 from ina.controller.routing.policy import Situation
+from ina.errors import InvalidInputError
 from ina.fabric.shapes import leaf_spine
 from ina.sim.errors import ScenarioError
 from ina.sim.routing import shipped
 from ina.sim.routing.compare import FAMILIES, compare, named
 from ina.sim.routing.fluid import step_seconds
-from ina.sim.routing.outcome import run_one
+from ina.sim.routing.outcome import refused, run_one
 from ina.sim.routing.settings import unit_network
 from tests.cli.process import ina
 
@@ -107,23 +110,35 @@ def test_names_that_there_are_not() -> None:
         compare([], ["best"])
 
 
-def test_one_command_prints_and_writes(tmp_path: Path) -> None:
-    page = tmp_path / "routing.md"
-    page.write_text("before\n<!-- results: begin -->\nold\n<!-- results: end -->\nafter\n")
+def test_one_command_prints_saves_and_draws(tmp_path: Path) -> None:
+    saved, drawn = tmp_path / "rows", tmp_path / "plots"
     done = ina(
         *("sim", "compare", "routing", "--quick", "--scenarios", "panama", "--json"),
-        *("--policies", "ecmp,ina", "--page", str(page), "--processes", "1"),
+        *("--policies", "ecmp,ina", "--processes", "1"),
+        *("--save", str(saved), "--plots", str(drawn)),
     )
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert [it["policy"] for it in found] == ["ecmp", "ina"]
     assert found[0]["step"] > found[1]["step"] >= found[1]["bound"]
-    text = page.read_text()
-    assert text.startswith("before\n")
-    assert text.endswith("after\n")
-    assert "\nold\n" not in text
-    assert "![panama](routing/panama.svg)" in text
-    assert (tmp_path / "routing" / "panama.svg").stat().st_size > 1000
+    rows = read_routing(saved, "panama")
+    assert [(it.case, it.policy, it.limit) for it in rows] == [
+        (it["case"], it["policy"], it["limit"]) for it in found
+    ]
+    assert [it.over for it in rows] == pytest.approx([it["step"] / it["bound"] for it in found])
+    assert (drawn / "panama.svg").stat().st_size > 1000
+
+
+def test_rows_that_were_not_measured_again_stay(tmp_path: Path) -> None:
+    old = [refused("grid", "one", policy, 1.0, "no way") for policy in ("atp", "ina")]
+    save_routing(tmp_path, old)
+    save_routing(tmp_path, [replace(old[1], step=2.0, refused="")])
+    found = read_routing(tmp_path, "grid")
+    assert [(it.policy, it.refused) for it in found] == [("atp", "no way"), ("ina", "")]
+    assert found[1].over == 2.0
+    (tmp_path / "grid.csv").write_text("case,policy\none,ina\n")
+    with pytest.raises(InvalidInputError, match=r"grid\.csv: no column bound, job_step"):
+        read_routing(tmp_path, "grid")
 
 
 def test_a_scenario_that_does_not_exist_is_one_line() -> None:

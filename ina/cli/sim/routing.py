@@ -9,10 +9,10 @@ import typer
 
 from ina.cli.common.bounds import MAX_PROCESSES
 from ina.cli.common.output import emit
-from ina.cli.sim.page import check_page
 from ina.cli.sim.progress import routing_progress
 from ina.cli.sim.routing_plots import draw_all
-from ina.cli.sim.routing_view import outcomes_view, write_page
+from ina.cli.sim.routing_view import outcomes_view
+from ina.cli.sim.saved_rows import check_folder, save_routing
 from ina.cli.sim.windows_plots import check_matplotlib
 from ina.controller.routing.policies import POLICIES
 from ina.sim.routing.compare import BASELINES, FAMILIES, SHIPPED, compare
@@ -36,8 +36,9 @@ def routing(
     plots: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write an SVG for each scenario.")
     ] = None,
-    page: Annotated[
-        Path | None, typer.Option(help="Write tables and plots into this page, between its marks.")
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write rows as CSV, a file a scenario."),
     ] = None,
     processes: Annotated[
         int, typer.Option(min=0, max=MAX_PROCESSES, help="0: one for each core.")
@@ -49,18 +50,18 @@ def routing(
     A flow-level model says what a step takes; of small networks the virtual network says it, too,
     with the host's core, the P4 program and the controller that ship. All of it takes some minutes.
     """
-    if page is not None:
-        check_page(page)
-        plots = plots or page.with_suffix("")
+    if save is not None:
+        check_folder(save)
     if plots is not None:
         check_matplotlib()
     with routing_progress() as told:
         found = compare(
             _words(scenarios), _words(policies), quick=quick, processes=processes, told=told
         )
-    drawn = draw_all(found, plots) if plots is not None else []
-    if page is not None:
-        write_page(page, found, drawn, f"Made by `ina sim compare routing{' --quick' * quick}`.")
+    if plots is not None:
+        draw_all(found, plots)
+    if save is not None:
+        save_routing(save, found)
     emit(found, json, outcomes_view(found))
 
 

@@ -9,9 +9,8 @@ import typer
 
 from ina.cli.common.bounds import MAX_PROCESSES, MAX_SEED
 from ina.cli.common.output import emit
-from ina.cli.sim.page import check_page
 from ina.cli.sim.progress import windows_progress
-from ina.cli.sim.windows_page import write_page
+from ina.cli.sim.saved_rows import check_folder, save_windows
 from ina.cli.sim.windows_plots import check_matplotlib, draw_all
 from ina.cli.sim.windows_view import outcomes_view
 from ina.congestion import ALGORITHMS, Congestion
@@ -49,8 +48,9 @@ def windows(
     plots: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write an SVG for each that is drawn.")
     ] = None,
-    page: Annotated[
-        Path | None, typer.Option(help="Write tables and plots into this page, between its marks.")
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write rows as CSV, a file a scenario."),
     ] = None,
     processes: Annotated[
         int, typer.Option(min=0, max=MAX_PROCESSES, help="0: one for each core; 1: this one.")
@@ -66,9 +66,8 @@ def windows(
     families = chosen_families(_words(scenarios))
     names = chosen_algorithms(_words(algorithms))
     tables = {name: {"algorithm": name, **_options(names, option)} for name in names}
-    if page is not None:
-        check_page(page)
-        plots = plots or page.with_suffix("")
+    if save is not None:
+        check_folder(save)
     if plots is not None:
         check_matplotlib()
     with windows_progress() as told:
@@ -81,11 +80,10 @@ def windows(
             processes=processes,
             told=told,
         )
-    drawn = draw_all(families, found.runs, plots) if plots is not None else []
-    if page is not None:
-        runs = f"{seeds} seeds a cell" if seeds > 1 else "one seed a cell"
-        said = f"Made by `ina sim compare windows{' --quick' * quick}`, {runs}."
-        write_page(page, found.outcomes, families, drawn, said)
+    if plots is not None:
+        draw_all(families, found.runs, plots)
+    if save is not None:
+        save_windows(save, found.outcomes, families)
     emit(found.outcomes, json, outcomes_view(found.outcomes, families))
     default = [it for it in found.outcomes if it.algorithm == Congestion.algorithm]
     if strict and any(it.is_broken for it in default):

@@ -21,7 +21,7 @@ _MOST_LINES = 10
 def check_matplotlib() -> None:
     """Before anything is run. Raises :class:`MissingToolError`."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise MissingToolError("--plots and --page need matplotlib: pip install matplotlib")
+        raise MissingToolError("--plots needs matplotlib: pip install matplotlib")
 
 
 def draw_all(

@@ -69,18 +69,24 @@ def number_text(value: float) -> str:
 
 
 def _table(family: Family, rows: Sequence[Outcome]) -> RenderableType:
-    columns = ("cell", "limit", "algorithm", *family.columns, "promises")
-    cells = [
-        (
-            it.cell,
-            f"{number_text(it.limit_gbit)} ({it.limit_by})",
-            it.algorithm,
-            *(mean_text(it.metrics.get(name)) for name in family.columns),
-            promises_text(it),
-        )
-        for it in rows
+    title = f"{family.name}: {family.what}"
+    return table(columns(family), [cells(family, it) for it in rows], title=title)
+
+
+def columns(family: Family) -> list[str]:
+    """Of its table."""
+    return ["cell", "limit", "algorithm", *family.columns, "promises"]
+
+
+def cells(family: Family, it: Outcome) -> list[str]:
+    """Of a row, by :func:`columns`."""
+    return [
+        it.cell,
+        f"{number_text(it.limit_gbit)} ({it.limit_by})",
+        it.algorithm,
+        *(mean_text(it.metrics.get(name)) for name in family.columns),
+        promises_text(it),
     ]
-    return table(columns, cells, title=f"{family.name}: {family.what}")
 
 
 def promises_text(outcome: Outcome) -> str:
