@@ -15,9 +15,9 @@ import msgspec
 from finsy import P4MulticastGroupEntry, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4entity import P4Entity
 
-from ina.controller.errors import SwitchError
 from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 from ina.p4 import compiled, names
+from ina.tables.errors import SwitchError
 
 FLOOD_GROUP = 1
 START_TIMEOUT_S = 60.0

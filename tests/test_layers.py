@@ -31,14 +31,15 @@ BELOW = {
     "p4": {"errors", "files", "protocol"},
     "fabric": {"document", "errors"},
     "trees": {"errors", "protocol", "p4", "fabric"},
+    "tables": {"errors", "rpc", "p4"},
     "pcap": {"errors", "protocol"},
     "metrics": {"errors"},
     "congestion": {"document", "errors", "extension"},
-    "switch": {"errors", "extension", "protocol", "rpc", "p4", "metrics"},
+    "switch": {"errors", "extension", "protocol", "rpc", "p4", "metrics", "tables"},
     "host": {"congestion", "errors", "extension", "log", "protocol", "rpc", "p4", "metrics"},
     "controller": {
         *("congestion", "errors", "log", "protocol", "rpc", "p4", "metrics", "switch"),
-        *("document", "fabric", "trees", "units"),
+        *("document", "fabric", "tables", "trees", "units"),
     },
     "doctor": {
         "errors",
@@ -52,6 +53,7 @@ BELOW = {
         "host",
         "controller",
         "fabric",
+        "tables",
         "trees",
     },
     "testing": {
@@ -65,6 +67,7 @@ BELOW = {
         "switch",
         "controller",
         "fabric",
+        "tables",
         "trees",
     },
     "emulate": {
@@ -76,6 +79,7 @@ BELOW = {
         "switch",
         "controller",
         "fabric",
+        "tables",
         "trees",
     },
     "torch": {
@@ -91,20 +95,21 @@ BELOW = {
         "host",
         "controller",
         "fabric",
+        "tables",
         "trees",
     },
     "sim": {
         *("congestion", "errors", "extension", "pcap", "protocol", "rpc", "p4", "switch", "host"),
-        *("controller", "document", "fabric", "testing", "trees"),
+        *("controller", "document", "fabric", "tables", "testing", "trees"),
     },
     "bench": {
         *("errors", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
-        *("emulate", "fabric", "netns", "sim", "testing", "torch", "trees", "units"),
+        *("emulate", "fabric", "netns", "sim", "tables", "testing", "torch", "trees", "units"),
     },
     "cli": {
         *("errors", "log", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
         *("bench", "doctor", "emulate", "files", "pcap", "sim", "testing", "torch", "units"),
-        *("congestion", "document", "fabric", "trees"),
+        *("congestion", "document", "fabric", "tables", "trees"),
     },
     "__main__": {"cli"},
 }

@@ -22,10 +22,11 @@ from ina.protocol import serial
 from ina.protocol.codec import Header, encode
 from ina.protocol.spec import DropReason, Flag, ValueType
 from ina.protocol.switch_model import EPOCH_BITS, Attachment, ModelJob, Sharing
+from ina.tables.values import Counter
 from ina.testing.frames import PAYLOAD_OFFSET, Frame, PortFrame
 from ina.testing.mutations import MUTATIONS
 from ina.testing.soft_device import SoftDevice
-from ina.testing.state import Counter, job_state, own_address
+from ina.testing.state import job_state, own_address
 from tests.agreement.pair import Pair
 from tests.selection import LONG
 

@@ -24,7 +24,6 @@ from ina.cli import main
 from ina.cli.common import rpc_client
 from ina.cli.switch import probe, shell_env
 from ina.controller.embedded import Embedded
-from ina.controller.errors import SwitchError
 from ina.doctor import kernel
 from ina.doctor.path import examine_path
 from ina.emulate import emulation, namespaces, nodes, program_switches, remains, switches
@@ -44,6 +43,7 @@ from ina.switch import cache, server
 from ina.switch.errors import CompilationError
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.tables.errors import SwitchError
 from ina.testing import p4runtime_client
 from ina.testing.device import pool_program
 from ina.testing.errors import DeviceError

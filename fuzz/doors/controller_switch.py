@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 
-from ina.controller.switches.items import (
-    Cell,
-    Count,
-    Entry,
-    Group,
-    Item,
-    MatchValue,
-    PortState,
-    ReadEntry,
-)
 from ina.controller.switches.plan import JobPlan
 from ina.controller.switches.reconcile import SwitchState
+from ina.tables.values import Count, Counter, Entry, Group, Item, MatchValue, PortState
 
 
 class ObedientSwitch:
@@ -57,7 +48,7 @@ class ObedientSwitch:
     async def delete(self, items: Iterable[Item]) -> None:
         """Not needed: nothing is foreign."""
 
-    async def read_entries(self) -> list[ReadEntry]:
+    async def read_entries(self) -> list[Entry]:
         """None."""
         return []
 
@@ -65,11 +56,11 @@ class ObedientSwitch:
         """None."""
         return []
 
-    async def read_job_counters(self, job_numbers: Sequence[int]) -> list[tuple[Cell, Count]]:
+    async def read_job_counters(self, job_numbers: Sequence[int]) -> list[tuple[Counter, Count]]:
         """None."""
         return []
 
-    async def read_drops(self) -> list[tuple[Cell, Count]]:
+    async def read_drops(self) -> list[tuple[Counter, Count]]:
         """None."""
         return []
 

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 from ina.controller.app import ControllerApp
 from ina.controller.config import DEFAULT_JOB_SLOTS, EMBEDDED_LEASE_S, make_config
-from ina.controller.errors import SwitchError
 from ina.controller.switches.southbound.p4runtime import CONNECT_TIMEOUT_S, PIPELINE_TIMEOUT_S
 from ina.p4.catalogue import POOL, SHARED
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUE_BYTES
@@ -23,6 +22,7 @@ from ina.rpc import controller_pb2 as pb2
 from ina.rpc.tls import from_environment, server_credentials
 from ina.switch.ports import Port, ShmPort, UdpPort
 from ina.switch.server import SoftSwitch
+from ina.tables.errors import SwitchError
 
 DATA_PORT = 1
 SHM_PORT = 2

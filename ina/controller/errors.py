@@ -54,13 +54,6 @@ class JobAbortedError(InaError):
     """The job ended before it ran: a worker went away, or the switch refused an entry."""
 
 
-class SwitchError(UnavailableError):
-    """The switch does not answer, or refused what the controller wrote."""
-
-    refused = False
-    """It answered, and refused an entry: to try again is of no use."""
-
-
 class ListenError(UnavailableError):
     """The controller's own address is in use, or is not this machine's."""
 

@@ -7,7 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from ina.controller.errors import StandbyError, StoreError, SwitchError
+from ina.controller.errors import StandbyError, StoreError
+from ina.tables.errors import SwitchError
 
 _log = logging.getLogger(__name__)
 

@@ -28,12 +28,12 @@ from finsy import (
 )
 from finsy.p4schema import P4MatchType
 
-from ina.controller.errors import SwitchError
 from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 from ina.emulate.errors import EmulationError
 from ina.emulate.programming import ELECTION_ID, EntryPlan, Replica, SwitchPlan
 from ina.errors import InaError
 from ina.p4 import CompiledProgram
+from ina.tables.errors import SwitchError
 
 START_TIMEOUT_S = 60.0
 _RETRY_S = 0.2

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from finsy.proto import U128, p4r
 
-from ina.controller.switches.items import Cell, Count, Entry, Group, Item
 from ina.errors import InaError
 from ina.sim.fabric import SimSwitch
 from ina.switch.errors import EntryNotFoundError
 from ina.switch.p4runtime.arbitration import Arbitration, Client
 from ina.switch.p4runtime.status import StatusError
 from ina.switch.pipeline import Pipeline
+from ina.tables.values import Count, Counter, Entry, Group, Item
 
 DEVICE_ID = 1
 
@@ -138,19 +138,19 @@ class SwitchAgent:
         self._need_program()
         return self.switch.groups()
 
-    def read_cells(self, cells: Sequence[Cell]) -> list[tuple[Cell, Count]]:
+    def read_cells(self, cells: Sequence[Counter]) -> list[tuple[Counter, Count]]:
         """Cells of counters."""
         pipeline = self._need_program()
         try:
-            return [(cell, Count(*pipeline.counter(cell.counter, cell.index))) for cell in cells]
+            return [(cell, Count(*pipeline.counter(cell.name, cell.index))) for cell in cells]
         except EntryNotFoundError as error:
             raise RefusedError(str(error)) from None
 
-    def clear_cells(self, cells: Sequence[Cell]) -> None:
+    def clear_cells(self, cells: Sequence[Counter]) -> None:
         """Cells of counters are 0."""
         pipeline = self._need_program()
         for cell in cells:
-            pipeline.set_counter(cell.counter, cell.index, 0, 0)
+            pipeline.set_counter(cell.name, cell.index, 0, 0)
 
     def read_row_counts(self, table: str) -> list[tuple[Entry, Count]]:
         """Of a table with a direct counter."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from ina.controller import faults
 from ina.controller.config import Config
-from ina.controller.errors import StoreError, SwitchError
+from ina.controller.errors import StoreError
 from ina.controller.job import Job
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.supervisor import Supervisor
@@ -28,6 +28,7 @@ from ina.sim.messages import ControlLog, Path
 from ina.sim.process import Killed, Process, current
 from ina.sim.rpc import Server
 from ina.sim.southbound import Southbound
+from ina.tables.errors import SwitchError
 
 START_UNIX_S = 1_767_225_600
 """2026-01-01T00:00:00Z: when virtual time begins, by the clock that people read."""

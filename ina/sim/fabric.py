@@ -6,7 +6,6 @@ import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from ina.controller.switches.items import Count, Entry, Group, Item
 from ina.extension import sim as native
 from ina.p4 import compiled, names
 from ina.p4.catalogue import POOL, SHARED
@@ -16,6 +15,7 @@ from ina.sim.topology import Topology
 from ina.sim.ways import Way
 from ina.switch.errors import EntryExistsError, EntryNotFoundError
 from ina.switch.pipeline import Exact, Pipeline
+from ina.tables.values import Count, Entry, Group, Item, Match
 
 
 class SimSwitch:
@@ -27,7 +27,7 @@ class SimSwitch:
         self._program = program
         self.pipeline: Pipeline | None = None
         """None: it has no power, or no program."""
-        self._entries: dict[tuple[str, tuple[tuple[str, int], ...]], tuple[int, Entry]] = {}
+        self._entries: dict[tuple[str, Match], tuple[int, Entry]] = {}
         self._groups: dict[int, Group] = {}
 
     def power_on(self) -> Pipeline:
@@ -62,7 +62,7 @@ class SimSwitch:
             else:
                 handle = pipeline.insert(
                     item.table,
-                    [Exact(value) for _, value in item.match],
+                    [Exact(int(value)) for _, value in item.match],
                     item.action,
                     [value for _, value in item.params],
                 )

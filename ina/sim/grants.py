@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from ina.controller.switches.items import Entry
 from ina.controller.switches.plan import MARK_JOB
 from ina.p4 import names
 from ina.sim.fabric import SimSwitch
 from ina.sim.plane import ControlPlane
+from ina.tables.values import Entry
 
 
 def wrong_grants(
@@ -47,7 +47,7 @@ def _beyond(plane: ControlPlane, quotas: Mapping[str, int]) -> Iterator[str]:
     for name in plane.agents:
         for number, entry in _jobs(plane.fabric.switches[name]):
             if entry.action == names.ADMIT_SHARED_JOB and number in jobs:
-                epoch = dict(entry.params)["epoch"]
+                epoch = entry.param("epoch")
                 of_mappings[jobs[number].name, epoch] += len(_granted(entry))
     # A job that changes has both for a while: each has to be within what others leave.
     of_jobs: dict[str, int] = {}
@@ -63,7 +63,7 @@ def _beyond(plane: ControlPlane, quotas: Mapping[str, int]) -> Iterator[str]:
 
 def _jobs(switch: SimSwitch) -> Iterator[tuple[int, Entry]]:
     for entry in switch.entries(names.JOBS):
-        job = dict(entry.match)["job"]
+        job = entry.exact("job")
         if job != MARK_JOB:
             yield job, entry
 

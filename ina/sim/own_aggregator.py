@@ -14,13 +14,13 @@ from finsy import P4MulticastGroupEntry, P4Schema, P4TableEntry
 from finsy.p4entity import decode_entity
 from finsy.proto import p4r
 
-from ina.controller.switches.items import Entry, Group, Item
 from ina.p4 import compiled, names
 from ina.protocol.spec import UDP_PORT
 from ina.rpc import controller_pb2 as pb2
 from ina.sim.fabric import SimSwitch
 from ina.switch.pipeline import Pipeline
 from ina.switch.two_mappings import TwoMappings
+from ina.tables.values import Entry, Group, Item
 
 DOWN_PORT = 1
 PATIENCE_S = 60.0

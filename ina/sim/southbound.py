@@ -14,16 +14,6 @@ from typing import Any, TypeVar
 from finsy.proto import U128, p4r, rpc_code
 
 from ina.controller.config import Config, SwitchConfig
-from ina.controller.errors import SwitchError
-from ina.controller.switches.items import (
-    Cell,
-    Count,
-    Group,
-    Item,
-    MatchValue,
-    PortState,
-    ReadEntry,
-)
 from ina.controller.switches.southbound.p4runtime import (
     CONNECT_TIMEOUT_S,
     FORMER_SELF_ATTEMPTS,
@@ -34,6 +24,8 @@ from ina.sim.agent import DEVICE_ID, RefusedError, SwitchAgent
 from ina.sim.messages import Path, Wire
 from ina.sim.process import Process
 from ina.switch.p4runtime.arbitration import Client
+from ina.tables.errors import SwitchError
+from ina.tables.values import Count, Counter, Entry, Group, Item, Match, MatchValue, PortState
 
 CALL_TIMEOUT_S = 10.0
 """As finsy's client has it."""
@@ -140,20 +132,19 @@ class SimSession:
         """See :class:`SwitchSession`."""
         await self._write(f"delete {_text(items)}", lambda: self._agent.write("delete", items))
 
-    async def read_entries(self, table: str = "") -> list[ReadEntry]:
+    async def read_entries(self, table: str = "") -> list[Entry]:
         """See :class:`SwitchSession`."""
-        found = await self._call(f"read {table}", lambda: self._agent.read_entries(table))
-        return [ReadEntry(it.table, dict(it.match), it.action, dict(it.params)) for it in found]
+        return await self._call(f"read {table}", lambda: self._agent.read_entries(table))
 
     async def read_groups(self) -> list[Group]:
         """See :class:`SwitchSession`."""
         return await self._call("read groups", self._agent.read_groups)
 
-    async def read_cells(self, cells: Sequence[Cell]) -> list[tuple[Cell, Count]]:
+    async def read_cells(self, cells: Sequence[Counter]) -> list[tuple[Counter, Count]]:
         """See :class:`SwitchSession`."""
         return await self._call("read counters", lambda: self._agent.read_cells(cells))
 
-    async def clear_cells(self, cells: Sequence[Cell]) -> None:
+    async def clear_cells(self, cells: Sequence[Counter]) -> None:
         """See :class:`SwitchSession`."""
         await self._write(f"clear {cells[0].index}", lambda: self._agent.clear_cells(cells))
 
@@ -383,5 +374,5 @@ def _text(items: Sequence[Item]) -> str:
     )
 
 
-def _pairs(pairs: Sequence[tuple[str, int]]) -> str:
+def _pairs(pairs: Match) -> str:
     return f"({','.join(f'{name}={value}' for name, value in pairs)})"

@@ -5,27 +5,18 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from ina.controller.errors import SwitchError
-from ina.controller.switches import items
 from ina.controller.switches.southbound.bfrt.entries import HARDWARE, Entries
 from ina.controller.switches.southbound.bfrt.multicast import Multicast
 from ina.controller.switches.southbound.bfrt.program import PIPE, Program
 from ina.controller.switches.southbound.bfrt.refusals import Refusals
 from ina.controller.switches.southbound.bfrt.sde import load_client
+from ina.tables.errors import SwitchError
+from ina.tables.values import AnyItem, Count, Counter, CounterRef, DefaultAction, Entry, Group, Item
 from ina.testing.device import Program as CompiledProgram
 from ina.testing.errors import DeviceError
 from ina.testing.p4runtime_device import ControlPlane, P4RuntimeDevice
-from ina.testing.state import (
-    Count,
-    Counter,
-    CounterRef,
-    DefaultAction,
-    Entry,
-    Item,
-    MulticastGroup,
-)
 from ina.testing.wire import Wire
 
 CLIENT_ID = 99
@@ -65,17 +56,17 @@ class BfrtClient:
         """Empties every table, group, counter and register. The SDE has loaded the program."""
         self._try("reset", self._reset)
 
-    def insert(self, wanted: Sequence[Item]) -> None:
+    def insert(self, wanted: Sequence[AnyItem]) -> None:
         """Writes entries and groups, and sets default actions. Raises DeviceError."""
         self._try("insert", lambda: self._each(wanted, self._entries.insert, self._set_default))
 
-    def delete(self, wanted: Sequence[Item]) -> None:
+    def delete(self, wanted: Sequence[AnyItem]) -> None:
         """Takes them off; default actions go back to the program's own. Raises DeviceError."""
         self._try("delete", lambda: self._each(wanted, self._entries.delete, self._reset_default))
 
-    def modify(self, groups: Sequence[MulticastGroup]) -> None:
+    def modify(self, groups: Sequence[Group]) -> None:
         """Gives groups that are there other copies. Raises DeviceError."""
-        self._try("modify", lambda: self._entries.modify(map(_group, groups)))
+        self._try("modify", lambda: self._entries.modify(groups))
 
     def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
         """Reads counters, of all pipes together."""
@@ -123,19 +114,18 @@ class BfrtClient:
 
     def _each(
         self,
-        wanted: Iterable[Item],
-        write: Callable[[Iterable[items.Item]], None],
+        wanted: Iterable[AnyItem],
+        write: Callable[[Iterable[Item]], None],
         default: Callable[[DefaultAction], None],
     ) -> None:
         for item in wanted:
             match item:
                 case DefaultAction():
                     default(item)
-                case Entry(table, match, action, params):
-                    pairs = cast("tuple[tuple[str, int], ...]", match)  # prefixes are text
-                    write([items.Entry(table, pairs, action, params)])
-                case MulticastGroup():
-                    write([_group(item)])
+                case Entry() | Group():
+                    write([item])
+                case _:
+                    raise self._refusals.error(f"BFRuntime writes no {type(item).__name__} here")
 
     def _set_default(self, item: DefaultAction) -> None:
         data = self._program.data(item.table, item.action, item.params)
@@ -152,8 +142,7 @@ class BfrtClient:
             table = self._program.table(ref.table)
             key = self._program.key(ref.table, ref.match)
         for data, _ in table.entry_get(self._target, [key], HARDWARE):
-            count = self._program.count(data)
-            return count.packets, count.bytes
+            return self._program.count(data)
         raise DeviceError(f"no counter {ref}")
 
     def _try(self, doing: str, function: Callable[[], _T]) -> _T:
@@ -187,10 +176,6 @@ def _outcome(function: Callable[[], _T]) -> Callable[[], _T]:
 
         return again
     return lambda: result
-
-
-def _group(group: MulticastGroup) -> items.Group:
-    return items.Group(group.number, group.replicas)
 
 
 class BfrtDevice(P4RuntimeDevice):

@@ -11,19 +11,11 @@ from ina.p4 import names
 from ina.protocol.codec import decode
 from ina.protocol.errors import PacketError
 from ina.protocol.spec import DropReason
+from ina.tables.values import AnyItem, Counter, CounterRef, Entry, Group
 from ina.testing.device import Ability, Device, by_port
 from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame, is_udp, parse
-from ina.testing.state import (
-    Count,
-    Counter,
-    CounterRef,
-    Entry,
-    Item,
-    MulticastGroup,
-    job_counters,
-    own_address,
-)
+from ina.testing.state import job_counters, own_address
 
 
 @dataclass(frozen=True)
@@ -46,9 +38,9 @@ class Arrival:
 class ItemChange:
     """The control plane takes items off, then writes others, then gives groups other copies."""
 
-    delete: tuple[Item, ...] = ()
-    insert: tuple[Item, ...] = ()
-    modify: tuple[MulticastGroup, ...] = ()
+    delete: tuple[AnyItem, ...] = ()
+    insert: tuple[AnyItem, ...] = ()
+    modify: tuple[Group, ...] = ()
 
     def make(self, device: Device) -> None:
         """Makes the change."""
@@ -71,9 +63,9 @@ class Case:
     name: str
     about: str
     values: int
-    state: tuple[Item, ...]
+    state: tuple[AnyItem, ...]
     steps: tuple[Step, ...]
-    counts: Mapping[CounterRef, int | Count] = field(default_factory=dict)
+    counts: Mapping[CounterRef, int | tuple[int, int]] = field(default_factory=dict)
     needs: frozenset[Ability] = frozenset()
     mode: str = names.PROGRAM
     """Of the program that it is about. One of mode shared has all of pool's cases."""
@@ -136,7 +128,7 @@ def _differences(case: Case, device: Device) -> Iterable[str]:
     yield from _wrong_counters(case, device)
 
 
-def powered_on(case: Case) -> tuple[Item, ...]:
+def powered_on(case: Case) -> tuple[AnyItem, ...]:
     """What there is before the first step: the case's state, and an address of the switch's own."""
     own = any(isinstance(item, Entry) and item.table == names.OWN_ADDRESSES for item in case.state)
     return case.state if own else (own_address(), *case.state)
@@ -150,7 +142,7 @@ def _wrong_counters(case: Case, device: Device) -> Iterable[str]:
             yield f"counter {shown_counter(ref)}: expected {wanted}, got {found}"
 
 
-def all_counters(items: Iterable[Item], mode: str) -> list[CounterRef]:
+def all_counters(items: Iterable[AnyItem], mode: str) -> list[CounterRef]:
     """The drop counters, and a program's per-job counters of every job that the items admit."""
     refs: list[CounterRef] = [Counter(names.DROPS, reason) for reason in DropReason]
     for item in items:
@@ -159,7 +151,7 @@ def all_counters(items: Iterable[Item], mode: str) -> list[CounterRef]:
     return list(dict.fromkeys(refs))
 
 
-def _all_items(case: Case) -> list[Item]:
+def _all_items(case: Case) -> list[AnyItem]:
     changes = [step for step in case.steps if isinstance(step, ItemChange)]
     return [*case.state, *(item for change in changes for item in change.insert)]
 

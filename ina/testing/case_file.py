@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 
 from ina.p4 import names
+from ina.tables.values import AnyItem, Count, CounterRef, Group
 from ina.testing.case import Arrival, Case, ItemChange, Step
 from ina.testing.device import Ability, Device
 from ina.testing.differential import Finding
 from ina.testing.errors import CaseFileError
 from ina.testing.frames import PortFrame
-from ina.testing.state import Count, CounterRef, Item, MulticastGroup
 
 FORMAT = "ina-case-1"
 _MAGIC_NS = 0xA1B23C4D
@@ -28,9 +28,9 @@ class _Arrival(msgspec.Struct, tag="arrival"):
 
 
 class _Change(msgspec.Struct, tag="change"):
-    delete: list[Item]
-    insert: list[Item]
-    modify: list[MulticastGroup] = []
+    delete: list[AnyItem]
+    insert: list[AnyItem]
+    modify: list[Group] = []
 
 
 class _Case(msgspec.Struct):
@@ -38,7 +38,7 @@ class _Case(msgspec.Struct):
     name: str
     about: str
     values: int
-    state: list[Item]
+    state: list[AnyItem]
     steps: list[_Arrival | _Change]
     counts: list[tuple[CounterRef, Count]]
     needs: list[str]
@@ -54,7 +54,7 @@ def save_case(case: Case, path: Path) -> None:
         case.values,
         list(case.state),
         [_step_to_plain(step) for step in case.steps],
-        [(ref, count) for ref, count in case.counts.items() if isinstance(count, tuple)],
+        [(ref, Count(*count)) for ref, count in case.counts.items() if isinstance(count, tuple)],
         sorted(need.name for need in case.needs),
         case.mode,
     )

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Protocol
 
 from ina.p4 import compiled
+from ina.tables.values import AnyItem, Count, CounterRef, Group
 from ina.testing.frames import PortFrame
-from ina.testing.state import Count, CounterRef, Item, MulticastGroup
 
 
 class Ability(Enum):
@@ -51,15 +51,15 @@ class Device(Protocol):
         """Loads its program with ``values`` values a packet; everything is as at power-on."""
         ...
 
-    def insert(self, items: Sequence[Item]) -> None:
+    def insert(self, items: Sequence[AnyItem]) -> None:
         """Writes entries, default actions and groups, in order."""
         ...
 
-    def delete(self, items: Sequence[Item]) -> None:
+    def delete(self, items: Sequence[AnyItem]) -> None:
         """Takes them off again, in order."""
         ...
 
-    def modify(self, groups: Sequence[MulticastGroup]) -> None:
+    def modify(self, groups: Sequence[Group]) -> None:
         """Gives groups that are there other copies, in order."""
         ...
 

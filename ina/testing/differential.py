@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from ina.tables.values import AnyItem, Count, CounterRef
 from ina.testing.case import (
     Arrival,
     Case,
@@ -24,7 +25,7 @@ from ina.testing.case import (
 from ina.testing.device import Device, by_port
 from ina.testing.frames import PortFrame
 from ina.testing.ordinary import ordinary_frame, ordinary_state
-from ina.testing.state import Count, CounterRef, Item, counters_of, job_state, own_address
+from ina.testing.state import counters_of, job_state, own_address
 from ina.testing.traffic import Traffic, make_jobs
 
 SIZES = (1, 2, 3, 8, 32)
@@ -171,7 +172,7 @@ def disagreement(block: Sequence[Arrival], sent: Sequence[PortFrame]) -> str:
 
 def read_counters(case: Case, device: Device) -> dict[CounterRef, Count]:
     """Every counter of the case's jobs and of the entries that are there at its end."""
-    items: list[Item] = list(case.state)
+    items: list[AnyItem] = list(case.state)
     for step in case.steps:
         if isinstance(step, ItemChange):
             items = [item for item in items if item not in step.delete]

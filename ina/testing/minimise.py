@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from ina.errors import InaError
 from ina.protocol.spec import HEADER_BYTES
+from ina.tables.values import AnyItem
 from ina.testing.case import Arrival, Case, Step
 from ina.testing.device import Device
 from ina.testing.differential import Finding, still_differs
 from ina.testing.frames import PAYLOAD_OFFSET
-from ina.testing.state import Item
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class _Search:
         self._ddmin(self.best.case.steps, with_steps)
 
     def shrink_state(self) -> None:
-        def with_state(state: Sequence[Item]) -> Case:
+        def with_state(state: Sequence[AnyItem]) -> Case:
             return replace(self.best.case, state=tuple(state))
 
         self._ddmin(self.best.case.state, with_state)

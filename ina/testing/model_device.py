@@ -16,6 +16,7 @@ from ina.protocol.codec import encode
 from ina.protocol.slot_model import POOL_STICKY_FLAGS, STICKY_FLAGS, Outcome
 from ina.protocol.spec import PARENT, UDP_PORT, DropReason, Flag, Kind
 from ina.protocol.switch_model import Attachment, Departure, SwitchModel
+from ina.tables.values import AnyItem, Count, CounterRef, DefaultAction, Entry, Group
 from ina.testing.device import Ability
 from ina.testing.frames import (
     CE,
@@ -31,7 +32,6 @@ from ina.testing.frames import (
     parse,
 )
 from ina.testing.model_tables import Tables
-from ina.testing.state import Count, CounterRef, DefaultAction, Entry, Item, MulticastGroup
 
 DROP_PORT = 511
 _IPV4 = b"\x08\x00"
@@ -70,19 +70,19 @@ class ModelDevice:
         self._model = SwitchModel(names.SLOTS_TOTAL, values, gathers=gathers)
         self._params: dict[int, dict[str, int]] = {}  # of the job table, by job number
 
-    def insert(self, items: Sequence[Item]) -> None:
+    def insert(self, items: Sequence[AnyItem]) -> None:
         """Writes them, in order."""
         for item in items:
             self._tables.insert(item)
         self._admit()
 
-    def delete(self, items: Sequence[Item]) -> None:
+    def delete(self, items: Sequence[AnyItem]) -> None:
         """Takes them off, in order."""
         for item in items:
             self._tables.delete(item)
         self._admit()
 
-    def modify(self, groups: Sequence[MulticastGroup]) -> None:
+    def modify(self, groups: Sequence[Group]) -> None:
         """Gives groups other copies, in order."""
         for group in groups:
             self._tables.modify(group)

@@ -13,18 +13,18 @@ from ina.p4 import names
 from ina.protocol.shared_model import Claims
 from ina.protocol.spec import Kind
 from ina.protocol.switch_model import Attachment, ModelJob, Parent
-from ina.testing.errors import DeviceError
-from ina.testing.state import (
+from ina.tables.values import (
+    AnyItem,
     Count,
     Counter,
     CounterRef,
     DefaultAction,
     Entry,
     EntryCounter,
-    Item,
+    Group,
     MatchValue,
-    MulticastGroup,
 )
+from ina.testing.errors import DeviceError
 
 NOBODY = Attachment(-1, -1, -1)
 """Stands for a worker without a member entry: no packet comes from there."""
@@ -45,7 +45,7 @@ class Tables:
         self._packets: Tally[CounterRef] = Tally()
         self._bytes: Tally[CounterRef] = Tally()
 
-    def insert(self, item: Item) -> None:
+    def insert(self, item: AnyItem) -> None:
         """Writes one; raises DeviceError where an entry or group is there already."""
         match item:
             case Entry(table=table):
@@ -56,12 +56,12 @@ class Tables:
                 rows[key] = item
             case DefaultAction(table=table):
                 self._defaults[table] = item
-            case MulticastGroup(number=number):
+            case Group(number=number):
                 if number in self._groups:
                     raise DeviceError(f"multicast group {number} is there already")
                 self._groups[number] = item.replicas
 
-    def delete(self, item: Item) -> None:
+    def delete(self, item: AnyItem) -> None:
         """Takes one off; its counter goes with it."""
         match item:
             case Entry(table=table):
@@ -70,10 +70,10 @@ class Tables:
                 del self._packets[ref], self._bytes[ref]
             case DefaultAction(table=table):
                 self._defaults.pop(table, None)
-            case MulticastGroup(number=number):
+            case Group(number=number):
                 del self._groups[number]
 
-    def modify(self, group: MulticastGroup) -> None:
+    def modify(self, group: Group) -> None:
         """Gives a group other copies; raises DeviceError where there is none."""
         if group.number not in self._groups:
             raise DeviceError(f"there is no multicast group {group.number}")
@@ -106,7 +106,7 @@ class Tables:
 
     def read(self, ref: CounterRef) -> Count:
         """Packets and bytes."""
-        return self._packets[ref], self._bytes[ref]
+        return Count(self._packets[ref], self._bytes[ref])
 
     def jobs(self) -> list[tuple[Entry, ModelJob]]:
         """The jobs that the job table admits, each with the workers of the member table."""

@@ -6,8 +6,9 @@ import random
 
 from ina.p4 import names
 from ina.protocol.spec import UDP_PORT
+from ina.tables.values import AnyItem, DefaultAction, Entry, Group
 from ina.testing.frames import SWITCH_MAC, Frame, PortFrame
-from ina.testing.state import DefaultAction, Entry, Item, MulticastGroup, forward
+from ina.testing.state import forward
 
 PORT = 33
 """Where ordinary frames to the switch's own address go."""
@@ -18,10 +19,10 @@ _NETWORKS = (("10.0.0.0/8", 3), ("10.1.0.0/16", 4), ("10.1.2.0/24", 5), ("10.1.2
 _ADDRESSES = (0x0A01_0203, 0x0A01_0204, 0x0A01_0304, 0x0A02_0304, 0xC0A8_0001)
 
 
-def ordinary_state() -> tuple[Item, ...]:
+def ordinary_state() -> tuple[AnyItem, ...]:
     """L2 and L3 tables, and a flood for all that they do not know."""
     return (
-        MulticastGroup(GROUP, ((1, 1), (2, 1), (3, 1), (33, 1))),
+        Group(GROUP, ((1, 1), (2, 1), (3, 1), (33, 1))),
         DefaultAction(names.DMAC, names.FLOOD, (("group", GROUP),)),
         forward(SWITCH_MAC, PORT),
         forward(_HOST, 2),

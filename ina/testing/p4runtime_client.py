@@ -16,17 +16,18 @@ from finsy.proto import U128, p4r, p4r_grpc, rpc_code, rpc_status
 
 from ina.controller.switches.southbound.p4runtime_switch import in_pipe
 from ina.rpc.channel import let_go
-from ina.testing.device import Program
-from ina.testing.errors import DeviceError
-from ina.testing.state import (
+from ina.tables.values import (
+    AnyItem,
+    CloneSession,
     Count,
     Counter,
     CounterRef,
     DefaultAction,
     Entry,
-    Item,
-    MulticastGroup,
+    Group,
 )
+from ina.testing.device import Program
+from ina.testing.errors import DeviceError
 
 DEADLINE_S = 20.0
 PIPELINE_DEADLINE_S = 120.0
@@ -86,15 +87,15 @@ class P4RuntimeClient:
         )
         self._call(self._stub.SetForwardingPipelineConfig, request, PIPELINE_DEADLINE_S)
 
-    def insert(self, items: Sequence[Item]) -> None:
+    def insert(self, items: Sequence[AnyItem]) -> None:
         """Writes entries and groups, and sets default actions. Raises DeviceError."""
         self._write([(p4r.Update.INSERT, item) for item in items])
 
-    def delete(self, items: Sequence[Item]) -> None:
+    def delete(self, items: Sequence[AnyItem]) -> None:
         """Takes them off; default actions go back to the program's own. Raises DeviceError."""
         self._write([(p4r.Update.DELETE, _without_action(item)) for item in items])
 
-    def modify(self, groups: Sequence[MulticastGroup]) -> None:
+    def modify(self, groups: Sequence[Group]) -> None:
         """Gives groups that are there other copies. Raises DeviceError."""
         self._write([(p4r.Update.MODIFY, group) for group in groups])
 
@@ -106,7 +107,7 @@ class P4RuntimeClient:
             found = self._read([self._counter_entity(ref) for ref in wanted])
             if len(found) != len(wanted):
                 raise DeviceError(f"{self._name}: {len(wanted)} counters asked, {len(found)} given")
-            counts += [(entity.packet_count, entity.byte_count) for entity in found]
+            counts += [Count(entity.packet_count, entity.byte_count) for entity in found]
         return counts
 
     def packet_out(self, packet: bytes, egress_port: int) -> None:
@@ -114,14 +115,14 @@ class P4RuntimeClient:
         entity = p4entity.P4PacketOut(packet, egress_port=egress_port, padding=0)
         self._requests.put(entity.encode_update(self._schema))
 
-    def _groups(self) -> list[MulticastGroup]:
+    def _groups(self) -> list[Group]:
         try:
             groups = self._read([p4entity.P4MulticastGroupEntry()])
         except DeviceError as error:
             if "FAILED_PRECONDITION" in str(error):
                 return []  # no pipeline is set
             raise
-        return [MulticastGroup(group.multicast_group_id, ()) for group in groups]
+        return [Group(group.multicast_group_id, ()) for group in groups]
 
     def _become_primary(self) -> None:
         for _ in range(3):
@@ -158,7 +159,7 @@ class P4RuntimeClient:
         port = next(int.from_bytes(m.value, "big") for m in packet.metadata if m.metadata_id == 1)
         return (port << 7).to_bytes(2, "big") + packet.payload
 
-    def _write(self, wanted: Sequence[tuple[Any, Item]]) -> None:
+    def _write(self, wanted: Sequence[tuple[Any, AnyItem]]) -> None:
         updates = []
         for kind, item in wanted:
             if isinstance(item, DefaultAction):
@@ -188,7 +189,7 @@ class P4RuntimeClient:
             let_go(error)
             raise DeviceError(f"{self._name}: read: {_reason(error)}") from None
 
-    def _entity(self, item: Item) -> p4entity.P4Entity:
+    def _entity(self, item: AnyItem) -> p4entity.P4Entity:
         tables, actions = self._schema.tables, self._schema.actions
         match item:
             case Entry(table, match, action, params, priority):
@@ -207,8 +208,12 @@ class P4RuntimeClient:
                 return p4entity.P4TableEntry(
                     in_pipe(tables, table), action=chosen, is_default_action=True
                 )
-            case MulticastGroup(number, replicas):
+            case Group(number, replicas):
                 return p4entity.P4MulticastGroupEntry(number, replicas=replicas)
+            case CloneSession(number, replicas):
+                return p4entity.P4CloneSessionEntry(number, replicas=replicas)
+            case CloneSession(number, replicas):
+                return p4entity.P4CloneSessionEntry(number, replicas=replicas)
 
     def _counter_entity(self, ref: CounterRef) -> p4entity.P4Entity:
         if isinstance(ref, Counter):
@@ -245,5 +250,5 @@ def _reason(error: Any) -> str:
     return "; ".join(said)
 
 
-def _without_action(item: Item) -> Item:
+def _without_action(item: AnyItem) -> AnyItem:
     return DefaultAction(item.table, "") if isinstance(item, DefaultAction) else item

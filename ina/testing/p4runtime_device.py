@@ -19,11 +19,12 @@ from types import TracebackType
 from typing import Protocol
 
 from ina.p4 import names
+from ina.tables.values import AnyItem, Count, CounterRef, Entry, Group
 from ina.testing.device import Ability, Program, ProgramOf, program_of_mode
 from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame
 from ina.testing.p4runtime_client import DEADLINE_S, P4RuntimeClient
-from ina.testing.state import Count, CounterRef, Entry, Item, MulticastGroup, forward
+from ina.testing.state import forward
 from ina.testing.wire import Wire
 
 
@@ -36,15 +37,15 @@ class ControlPlane(Protocol):
         """Everything is as at power-on, with this program."""
         ...
 
-    def insert(self, items: Sequence[Item]) -> None:
+    def insert(self, items: Sequence[AnyItem]) -> None:
         """Writes items."""
         ...
 
-    def delete(self, items: Sequence[Item]) -> None:
+    def delete(self, items: Sequence[AnyItem]) -> None:
         """Takes them off."""
         ...
 
-    def modify(self, groups: Sequence[MulticastGroup]) -> None:
+    def modify(self, groups: Sequence[Group]) -> None:
         """Gives groups other copies."""
         ...
 
@@ -125,15 +126,15 @@ class P4RuntimeDevice:
         self.client.insert(self._fences())
         self._wire.receive(0)
 
-    def insert(self, items: Sequence[Item]) -> None:
+    def insert(self, items: Sequence[AnyItem]) -> None:
         """Writes entries, default actions and groups, in order."""
         self.client.insert(items)
 
-    def delete(self, items: Sequence[Item]) -> None:
+    def delete(self, items: Sequence[AnyItem]) -> None:
         """Takes them off again."""
         self.client.delete(items)
 
-    def modify(self, groups: Sequence[MulticastGroup]) -> None:
+    def modify(self, groups: Sequence[Group]) -> None:
         """Gives groups other copies, in order."""
         self.client.modify(groups)
 
@@ -202,12 +203,12 @@ class P4RuntimeDevice:
         else:
             self.client.packet_out(data[2:], int.from_bytes(data[:2], "big") >> 7)
 
-    def _fences(self) -> list[Item]:
+    def _fences(self) -> list[AnyItem]:
         everywhere = [(port, 0) for port in self.ports]  # instance 0 also goes back to its port
         if Ability.CPU_PORT in self.abilities:
             everywhere.append((names.CPU_PORT, 0))
         return [
-            MulticastGroup(FENCE_GROUP, tuple(everywhere)),
+            Group(FENCE_GROUP, tuple(everywhere)),
             *(forward(_FENCE_MACS | port, port) for port in self.ports),
             Entry(names.DMAC, (("dst_mac", _FENCE_ALL),), names.FLOOD, (("group", FENCE_GROUP),)),
         ]

@@ -17,13 +17,13 @@ from ina.switch.p4runtime.handlers import method_handlers
 from ina.switch.pipeline import Pipeline
 from ina.switch.ports import AfPacketPort
 from ina.switch.server import MAX_CONFIG_BYTES, SoftSwitch
+from ina.tables.values import AnyItem, Count, CounterRef, Group
 from ina.testing.device import Ability, Program, ProgramOf, program_of_mode
 from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame
 from ina.testing.links import Links
 from ina.testing.p4runtime_client import P4RuntimeClient
 from ina.testing.p4runtime_device import P4RuntimeDevice
-from ina.testing.state import Count, CounterRef, Item, MulticastGroup
 
 PORTS = 34
 """Cables of a device on interfaces: 32 workers, and two strangers."""
@@ -95,15 +95,15 @@ class SoftDevice:
         self.client.set_pipeline(program)
         self._loaded = program
 
-    def insert(self, items: Sequence[Item]) -> None:
+    def insert(self, items: Sequence[AnyItem]) -> None:
         """Writes entries, default actions and groups, in order."""
         self.client.insert(items)
 
-    def delete(self, items: Sequence[Item]) -> None:
+    def delete(self, items: Sequence[AnyItem]) -> None:
         """Takes them off again."""
         self.client.delete(items)
 
-    def modify(self, groups: Sequence[MulticastGroup]) -> None:
+    def modify(self, groups: Sequence[Group]) -> None:
         """Gives groups other copies, in order."""
         self.client.modify(groups)
 

@@ -1,73 +1,19 @@
-"""What a control plane writes into a P4Runtime device: entries, default actions, groups.
+"""What a control plane writes of a job into a device, as the conformance cases have it.
 
-Names are those of the P4 program. Everything here can be written to JSON and read back.
+It shares nothing with what the controller writes: two readings of the same contract.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from ipaddress import IPv4Address
-from typing import TypeAlias
-
-import msgspec
 
 from ina.p4 import names
 from ina.protocol.addresses import multicast_mac_of
 from ina.protocol.spec import ALL_WORKERS, PARENT, Kind
 from ina.protocol.switch_model import EPOCH_BITS, Attachment, ModelJob, Parent
+from ina.tables.values import AnyItem, Counter, CounterRef, Entry, EntryCounter, Group, MatchValue
 from ina.testing.frames import SWITCH_IPV4
-
-MatchValue: TypeAlias = int | str
-"""A number matches exactly. Text: "10.1.0.0/16" (LPM), "0x800/&0xff00" (ternary), "1...5" (range);
-what names no bits (a ternary 0/&0) is left out of the match."""
-
-
-class Entry(msgspec.Struct, frozen=True, tag="entry"):
-    """A table entry. ``priority`` is for ternary and range matches: the larger wins."""
-
-    table: str
-    match: tuple[tuple[str, MatchValue], ...]
-    action: str
-    params: tuple[tuple[str, int], ...] = ()
-    priority: int = 0
-
-
-class DefaultAction(msgspec.Struct, frozen=True, tag="default"):
-    """What a table does where no entry matches. Deleting it restores the program's own."""
-
-    table: str
-    action: str
-    params: tuple[tuple[str, int], ...] = ()
-
-
-class MulticastGroup(msgspec.Struct, frozen=True, tag="group"):
-    """Copies as (egress port, replica instance), in the order that they leave."""
-
-    number: int
-    replicas: tuple[tuple[int, int], ...]
-
-
-Item: TypeAlias = Entry | DefaultAction | MulticastGroup
-
-
-class Counter(msgspec.Struct, frozen=True, tag="counter"):
-    """An indirect counter's cell."""
-
-    name: str
-    index: int
-
-
-class EntryCounter(msgspec.Struct, frozen=True, tag="entry_counter"):
-    """The direct counter of a table's entry."""
-
-    table: str
-    match: tuple[tuple[str, MatchValue], ...]
-
-
-CounterRef: TypeAlias = Counter | EntryCounter
-Count: TypeAlias = tuple[int, int]
-"""Packets, bytes of whole frames."""
-
 
 _TABLES_THAT_COUNT = (names.MEMBERS, names.RECEIVERS, names.DMAC, names.IPV4_LPM)
 
@@ -88,10 +34,10 @@ def job_group(number: int) -> int:
     return number + 1
 
 
-def job_copies(job: ModelJob) -> MulticastGroup:
+def job_copies(job: ModelJob) -> Group:
     """The copies of the job's results; instance 256 makes the one that workers share."""
     copies = tuple((at.port, worker + 1) for worker, at in job.receivers)
-    return MulticastGroup(job_group(job.number), copies)
+    return Group(job_group(job.number), copies)
 
 
 def own_address(ipv4: int = SWITCH_IPV4) -> Entry:
@@ -99,7 +45,7 @@ def own_address(ipv4: int = SWITCH_IPV4) -> Entry:
     return Entry(names.OWN_ADDRESSES, (("dst_addr", ipv4),), names.OURS)
 
 
-def job_state(job: ModelJob) -> tuple[Item, ...]:
+def job_state(job: ModelJob) -> tuple[AnyItem, ...]:
     """Everything that the controller installs for a job, members last; not the own address."""
     workers = range(len(job.workers))
     return (
@@ -233,7 +179,7 @@ def job_counters(number: int, mode: str = names.PROGRAM) -> list[CounterRef]:
     return [Counter(name, number) for name in (*names.JOB_COUNTERS, *more)]
 
 
-def counters_of(items: Sequence[Item]) -> list[CounterRef]:
+def counters_of(items: Sequence[AnyItem]) -> list[CounterRef]:
     """The direct counters of all entries of tables that have one."""
     return [
         EntryCounter(item.table, item.match)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ina.protocol.switch_model import ModelJob
+from ina.tables.values import AnyItem
 from ina.testing.case import all_counters, shown, shown_counter
 from ina.testing.frames import PortFrame
 from ina.testing.model_device import ModelDevice
 from ina.testing.soft_device import SoftDevice
-from ina.testing.state import Item, job_state
+from ina.testing.state import job_state
 
 
 class Disagreement(AssertionError):  # noqa: N818 (a finding)
@@ -24,7 +25,7 @@ class Pair:
         self.compiled = compiled
         self.packets = 0
         self._jobs: dict[int, ModelJob] = {}
-        self._seen: list[Item] = []
+        self._seen: list[AnyItem] = []
         for device in (self.reference, self.compiled):
             device.reset(values)
 
@@ -62,7 +63,7 @@ class Pair:
             if got != wanted:
                 raise Disagreement(f"{shown_counter(ref)}: reference {wanted}, compiled {got}")
 
-    def _insert(self, items: Sequence[Item]) -> None:
+    def _insert(self, items: Sequence[AnyItem]) -> None:
         self._seen += items
         for device in (self.reference, self.compiled):
             device.insert(items)

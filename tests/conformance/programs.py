@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ina.tables.values import AnyItem, Counter, CounterRef, Entry, Group, MatchValue
 from ina.testing.frames import ipv4_checksum
-from ina.testing.state import Counter, CounterRef, Entry, Item, MatchValue, MulticastGroup
 
 FOLDER = Path(__file__).parent.parent / "switch" / "programs"
 _EDGES = (0, 1, 0x7F, 0x80, 0xFF)
@@ -22,7 +22,7 @@ class Stress:
 
     name: str
     frame: Callable[[random.Random], bytes]
-    state: Callable[[random.Random], list[Item]] = lambda _rng: []
+    state: Callable[[random.Random], list[AnyItem]] = lambda _rng: []
     unsteady: tuple[slice, ...] = ()
     """Bytes of the output that depend on time."""
     counters: tuple[CounterRef, ...] = ()
@@ -95,7 +95,7 @@ def names(rng: random.Random) -> bytes:
     return keys + rng.randbytes(1 + TAIL_BYTES)
 
 
-def names_state(_rng: random.Random) -> list[Item]:
+def names_state(_rng: random.Random) -> list[AnyItem]:
     """The table whose name a counter and a register have, too."""
     return [Entry("MyIngress.one", (("hdr.gathered.linux", 3),), "MyIngress.set", (("value", 42),))]
 
@@ -126,9 +126,9 @@ def replicate(rng: random.Random) -> bytes:
     return head + bytes(23) + rng.randbytes(TAIL_BYTES)
 
 
-def replicate_state(_rng: random.Random) -> list[Item]:
+def replicate_state(_rng: random.Random) -> list[AnyItem]:
     """A group with two copies to one port."""
-    return [MulticastGroup(5, ((2, 20), (3, 30), (2, 21)))]
+    return [Group(5, ((2, 20), (3, 30), (2, 21)))]
 
 
 def stack(rng: random.Random) -> bytes:
@@ -145,9 +145,9 @@ def tables(rng: random.Random) -> bytes:
     return struct.pack(">IHBBH", a, b, c, rng.randrange(6), 0) + rng.randbytes(TAIL_BYTES)
 
 
-def tables_state(rng: random.Random) -> list[Item]:
+def tables_state(rng: random.Random) -> list[AnyItem]:
     """Entries of each match kind; no two with equal priority overlap."""
-    made: list[Item] = []
+    made: list[AnyItem] = []
 
     def entry(table: str, priority: int = 0, **match: MatchValue) -> None:
         fields = tuple((f"hdr.k.{name}", value) for name, value in match.items())
@@ -184,7 +184,7 @@ def usual(rng: random.Random) -> bytes:
     return struct.pack(">HHBBHHHI", *fields) + bytes(rng.choice((TAIL_BYTES, 104, 105)))
 
 
-def usual_state(_rng: random.Random) -> list[Item]:
+def usual_state(_rng: random.Random) -> list[AnyItem]:
     """A port for each of some operations."""
     return [
         Entry("MyIngress.ops", (("hdr.head.op", op),), "MyIngress.set", (("port", op % 4 + 4),))
@@ -199,7 +199,7 @@ def entries(rng: random.Random) -> bytes:
     return head + rng.randbytes(5) + bytes(TAIL_BYTES)
 
 
-def entries_state(_rng: random.Random) -> list[Item]:
+def entries_state(_rng: random.Random) -> list[AnyItem]:
     """A flow for each action."""
     said = (
         ("both", (("left", 201), ("right", 40000))),
@@ -207,11 +207,11 @@ def entries_state(_rng: random.Random) -> list[Item]:
         ("flagged", ()),
         ("nothing", ()),
     )
-    flows: list[Item] = [
+    flows: list[AnyItem] = [
         Entry("MyIngress.flows", (("hdr.head.flow", flow),), f"MyIngress.{action}", params)
         for flow, (action, params) in enumerate(said)
     ]
-    return [*flows, MulticastGroup(1, ((2, 1), (3, 2)))]
+    return [*flows, Group(1, ((2, 1), (3, 2)))]
 
 
 STRESSES = (
@@ -219,8 +219,8 @@ STRESSES = (
     Stress("checksum", checksum),
     Stress("entries", entries, entries_state),
     Stress("hashes", any_bytes),
-    Stress("main_path", main_path, lambda _rng: [MulticastGroup(1, ((2, 5), (3, 6), (2, 7)))]),
-    Stress("metadata", metadata, lambda _rng: [MulticastGroup(7, ((2, 1), (5, 2)))]),
+    Stress("main_path", main_path, lambda _rng: [Group(1, ((2, 5), (3, 6), (2, 7)))]),
+    Stress("metadata", metadata, lambda _rng: [Group(7, ((2, 1), (5, 2)))]),
     Stress("names", names, names_state),
     Stress("parsing", parsing),
     Stress(

@@ -10,7 +10,7 @@ import pytest
 
 from ina.p4 import names
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS, DropReason
-from ina.testing import state
+from ina.tables import values as tables
 from ina.testing.case import Arrival, Case, run_case
 from ina.testing.cases import SHARED_TOPICS, TOPICS, all_cases
 from ina.testing.device import Device
@@ -75,7 +75,7 @@ def test_the_cases_reach_every_drop_reason_and_every_outcome() -> None:
         (ref.name.rpartition(".")[2], ref.index)
         for case in all_cases(64, names.SHARED)
         for ref, count in case.counts.items()
-        if isinstance(ref, state.Counter) and count not in (0, (0, 0))
+        if isinstance(ref, tables.Counter) and count not in (0, (0, 0))
     }
     assert {("drops", reason) for reason in DropReason} <= expected
     job_counters = {name for name, _ in expected}

@@ -11,7 +11,8 @@ from scapy.utils import RawPcapReader
 
 from ina.p4 import names
 from ina.protocol.spec import DropReason
-from ina.testing import state
+from ina.tables import values as tables
+from ina.tables.values import CounterRef
 from ina.testing.case import Arrival, run_case
 from ina.testing.case_file import load_case, save_case, save_finding
 from ina.testing.cases import all_cases
@@ -28,7 +29,6 @@ from ina.testing.differential import (
 from ina.testing.errors import CaseFileError
 from ina.testing.minimise import minimise
 from ina.testing.model_device import ModelDevice
-from ina.testing.state import CounterRef
 from tests.selection import LONG
 
 TIMES = 5 if LONG else 1
@@ -73,26 +73,26 @@ def test_no_difference(
     assert comparison.tally.counters > 100
     if packets >= EPISODE_PACKETS and not is_shared:
         assert [ref for ref in EVERYWHERE if not counted[ref]] == []
-        assert any(counted[state.Counter(names.JOB_PASSED_DOWN, job)] for job in JOBS)
+        assert any(counted[tables.Counter(names.JOB_PASSED_DOWN, job)] for job in JOBS)
     if is_shared:  # what pools do is as it was
         assert [name for name in names.SHARED_JOB_COUNTERS if not of_shared[name]] == []
 
 
 JOBS = range(len(SIZES))
 EVERYWHERE: list[CounterRef] = [
-    *(state.Counter(names.JOB_RESULTS, job) for job in JOBS),
+    *(tables.Counter(names.JOB_RESULTS, job) for job in JOBS),
     *(
-        state.Counter(name, job)
+        tables.Counter(name, job)
         for name in (
             *(names.JOB_CONTRIBUTIONS, names.JOB_REPLAYS, names.JOB_DUPLICATES, names.JOB_STALE),
         )
         for job in JOBS[1:]
     ),
-    *(state.Counter(names.DROPS, reason) for reason in DropReason),
+    *(tables.Counter(names.DROPS, reason) for reason in DropReason),
 ]
-COUNTED = [*EVERYWHERE, *(state.Counter(names.JOB_PASSED_DOWN, job) for job in JOBS)]
+COUNTED = [*EVERYWHERE, *(tables.Counter(names.JOB_PASSED_DOWN, job) for job in JOBS)]
 """And what only a switch with a parent does; chance decides which jobs have one."""
-OF_SHARED = [state.Counter(name, job) for name in names.SHARED_JOB_COUNTERS for job in JOBS]
+OF_SHARED = [tables.Counter(name, job) for name in names.SHARED_JOB_COUNTERS for job in JOBS]
 
 
 class Forgetful(ModelDevice):

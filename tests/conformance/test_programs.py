@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from ina.p4.compile import compile_program
+from ina.tables.values import Entry, EntryCounter
 from ina.testing.bmv2_device import Bmv2Device
 from ina.testing.case import Arrival
 from ina.testing.device import Device
 from ina.testing.differential import disagreement
 from ina.testing.soft_device import SoftDevice
-from ina.testing.state import Entry, EntryCounter
 from tests.conformance.mutants import Built
 from tests.conformance.programs import FOLDER, STRESSES, Stress
 

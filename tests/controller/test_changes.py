@@ -8,12 +8,13 @@ import pytest
 
 from ina.controller import retry
 from ina.controller.change import Stage, Word
-from ina.controller.errors import JobConflictError, NoRoomError, SwitchError, UnknownJobError
+from ina.controller.errors import JobConflictError, NoRoomError, UnknownJobError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.changes import DECIDE_S
-from ina.controller.switches.items import Entry
 from ina.p4 import names
 from ina.protocol.spec import Kind
+from ina.tables.errors import SwitchError
+from ina.tables.values import Entry
 from ina.trees.errors import JobRequestError
 from tests.controller.changing import (
     LEAF1,

@@ -11,23 +11,18 @@ from typing import Any
 
 import pytest
 
-from ina.controller.errors import (
-    JobAbortedError,
-    JoinTimeoutError,
-    StandbyError,
-    SwitchError,
-    UnknownJobError,
-)
+from ina.controller.errors import JobAbortedError, JoinTimeoutError, StandbyError, UnknownJobError
 from ina.controller.job import JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
 from ina.controller.store import IN_MEMORY, open_store
-from ina.controller.switches.items import Entry, Item
 from ina.controller.switches.plan import JobPlan
 from ina.controller.switches.reconcile import SwitchState
 from ina.rpc import controller_pb2 as pb2
+from ina.tables.errors import SwitchError
+from ina.tables.values import Entry, Item
 from ina.trees.endpoint import Endpoint
 from tests.controller.switches import alone, only, switch_of
 

@@ -18,19 +18,19 @@ from hypothesis import strategies as st
 
 from ina.controller import faults, retry
 from ina.controller.change import Word
-from ina.controller.errors import SwitchError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
 from ina.controller.store import IN_MEMORY, open_store
-from ina.controller.switches.items import Cell, Entry, Group, Item, ReadEntry
 from ina.controller.switches.reconcile import Difference, compare
 from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.writer import SwitchWriter
 from ina.errors import InaError
 from ina.p4 import names
+from ina.tables.errors import SwitchError
+from ina.tables.values import Counter, Entry, Group, Item
 from ina.trees.endpoint import Endpoint
 from tests.controller.switches import alone, only, switch_of
 
@@ -83,19 +83,17 @@ class FakeSession:
         for item in await self._some(items):
             self.there.pop(_key(item), None)
 
-    async def clear_cells(self, cells: Sequence[Cell]) -> None:
+    async def clear_cells(self, cells: Sequence[Counter]) -> None:
         await self._some(())
 
     async def read_groups(self) -> list[Group]:
         await self._some(())
         return [item for item in self.there.values() if isinstance(item, Group)]
 
-    async def read_entries(self, table: str) -> list[ReadEntry]:
+    async def read_entries(self, table: str) -> list[Entry]:
         await self._some(())
         return [
-            ReadEntry(item.table, dict(item.match), item.action, dict(item.params))
-            for item in self.there.values()
-            if isinstance(item, Entry) and item.table == table
+            item for item in self.there.values() if isinstance(item, Entry) and item.table == table
         ]
 
     def restart(self) -> None:
@@ -377,7 +375,7 @@ class World:
             if isinstance(item, Group):
                 assert all(instance <= 32 for _, instance in item.replicas)
             elif item.table == names.RECEIVERS:
-                assert dict(item.match)["worker"] < 32
+                assert item.exact("worker") < 32
 
     async def disagreement(self) -> Difference:
         state = await only(self.coordinator).writer.read_state()

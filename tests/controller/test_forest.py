@@ -14,10 +14,10 @@ from ina.controller.job import Job
 from ina.controller.jobs.placement import check_room, slots_by_switch, window
 from ina.controller.memory import FirstFit
 from ina.controller.switches.capacity import Capacity
-from ina.controller.switches.items import Entry
 from ina.controller.switches.plan import FIRST_GROUP, plan_job
 from ina.controller.windows.uses import Link, link_uses
 from ina.p4 import names
+from ina.tables.values import Entry
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import Forest, forest_of

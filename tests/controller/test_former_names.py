@@ -7,9 +7,10 @@ import asyncio
 import pytest
 
 from ina.controller import retry
-from ina.controller.errors import JobConflictError, SwitchError
+from ina.controller.errors import JobConflictError
 from ina.controller.job import Job, JobState
 from ina.rpc import controller_pb2 as pb2
+from ina.tables.errors import SwitchError
 from tests.controller.racks import JOB_SLOTS, TIMEOUT_S, Racks
 from tests.controller.test_tree_jobs import drive
 

@@ -10,10 +10,10 @@ import pytest
 from finsy import P4Schema
 
 from ina.controller.job import Job
-from ina.controller.switches.items import Entry, Group
 from ina.controller.switches.plan import epoch_mark
 from ina.p4 import compiled, names
 from ina.protocol.spec import Kind
+from ina.tables.values import Entry, Group
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
 from tests.controller.switches import job_at, plan_here

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ina.controller.switches.items import Entry, Group, Item
 from ina.controller.switches.reconcile import (
     Difference,
     SwitchState,
@@ -20,6 +19,7 @@ from ina.controller.switches.reconcile import (
 )
 from ina.p4 import names
 from ina.protocol import serial
+from ina.tables.values import Entry, Group, Item
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
 from tests.controller.switches import job_at, plan_here

@@ -18,18 +18,19 @@ import pytest
 from ina.controller.app import ControllerApp
 from ina.controller.config import Config, make_config
 from ina.controller.embedded import Embedded
-from ina.controller.errors import StoreError, SwitchError
+from ina.controller.errors import StoreError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.results_groups import share_if_room, take_out
 from ina.controller.memory import StaticPool
-from ina.controller.switches.items import Entry, Group, Item
 from ina.controller.switches.writer import JobWriter
 from ina.protocol.codec import Header, encode_header
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.tables.errors import SwitchError
+from ina.tables.values import Entry, Group, Item
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
 from tests.controller.switches import alone, job_at, of_jobs, only, plan_here, plan_of, switch_of

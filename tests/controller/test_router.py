@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ina.controller.config import Config, make_config
-from ina.controller.errors import NoRoomError, SwitchError
+from ina.controller.errors import NoRoomError
 from ina.controller.job import Job
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
@@ -27,6 +27,7 @@ from ina.controller.switches.capacity import Capacity
 from ina.fabric.graph import Fabric
 from ina.fabric.shapes import Rates, leaf_spine
 from ina.rpc import controller_pb2 as pb2
+from ina.tables.errors import SwitchError
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
 

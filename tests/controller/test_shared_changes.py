@@ -12,8 +12,8 @@ from ina.controller.change import Stage, Word
 from ina.controller.config import TenantConfig
 from ina.controller.errors import JobConflictError, NoRoomError
 from ina.controller.job import Job, JobState
-from ina.controller.switches.items import Entry
 from ina.p4 import names
+from ina.tables.values import Entry
 from ina.trees.errors import JobRequestError
 from ina.trees.tree import HostNode
 from tests.controller.changing import (
@@ -56,7 +56,7 @@ def arcs(racks: Racks) -> dict[str, int]:
 def owners_on(racks: Racks, switch: str) -> list[int]:
     """Epochs of which the switch knows where a sum goes that loses its slot."""
     return sorted(
-        dict(item.match)["epoch"]
+        item.exact("epoch")
         for item in racks.sessions[switch].of_jobs()
         if isinstance(item, Entry) and item.table == names.OWNERS
     )

@@ -9,11 +9,11 @@ from ipaddress import IPv4Address
 import pytest
 
 from ina.controller.job import Job
-from ina.controller.switches.items import Entry
 from ina.controller.switches.plan import plan_job
 from ina.p4 import names
 from ina.protocol.shared_model import Claims
 from ina.protocol.switch_model import ModelJob
+from ina.tables.values import Entry
 from ina.testing import state
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError

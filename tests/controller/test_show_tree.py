@@ -9,9 +9,9 @@ import pytest
 
 from ina.controller.service import show_tree
 from ina.controller.service.show import jobs_on, show_job, show_member
-from ina.controller.switches.items import Cell, Count, MatchValue
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.p4 import names
+from ina.tables.values import Count, Counter, MatchValue
 from tests.controller.racks import JOB_SLOTS, NAMES, Racks, SlowSession
 from tests.controller.test_tree_jobs import drive
 
@@ -23,7 +23,7 @@ class CountingSession(SlowSession):
         super().__init__()
         self.packets = packets
 
-    async def read_cells(self, cells: Sequence[Cell]) -> list[tuple[Cell, Count]]:
+    async def read_cells(self, cells: Sequence[Counter]) -> list[tuple[Counter, Count]]:
         await self._some(())
         return [(cell, Count(self.packets, 0)) for cell in cells]
 

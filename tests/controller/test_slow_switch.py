@@ -10,11 +10,11 @@ from typing import cast
 import pytest
 
 from ina.controller.config import Config, SwitchConfig, make_config
-from ina.controller.errors import SwitchError
 from ina.controller.service import supervisor
 from ina.controller.service.supervisor import Supervisor
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.southbound.interface import SwitchSession
+from ina.tables.errors import SwitchError
 from tests.controller.racks import SlowSession
 from tests.controller.test_tree_jobs import drive
 

@@ -11,7 +11,7 @@ import pytest
 
 from ina.controller.app import ControllerApp
 from ina.controller.config import Config, make_config
-from ina.controller.errors import FencedError, StandbyError, SwitchError
+from ina.controller.errors import FencedError, StandbyError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
@@ -20,6 +20,7 @@ from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.tables.errors import SwitchError
 from tests.controller.proxy import Proxy
 from tests.controller.switches import of_jobs
 from tests.controller.test_switch_restart import HANG_S, drive, endpoint, until

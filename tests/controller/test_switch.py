@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Coroutine, Iterator, Sequence
-from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import Any
 
 import pytest
 from finsy.p4entity import P4Entity, P4MulticastGroupEntry
+from msgspec.structs import replace
 
 from ina.controller.app import ControllerApp
 from ina.controller.config import Config, make_config
-from ina.controller.errors import ListenError, SwitchError
+from ina.controller.errors import ListenError
 from ina.controller.job import Job
-from ina.controller.switches.items import Entry, Item
 from ina.controller.switches.plan import FIRST_GROUP
 from ina.controller.switches.reconcile import Difference, compare
 from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
@@ -26,6 +25,8 @@ from ina.p4 import compiled, names
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.tables.errors import SwitchError
+from ina.tables.values import Entry, Item
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
 from tests.controller.proxy import Proxy

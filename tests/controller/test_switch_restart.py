@@ -14,11 +14,9 @@ from finsy import p4client
 
 from ina.controller.app import ControllerApp
 from ina.controller.config import make_config
-from ina.controller.errors import SwitchError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.supervisor import Supervisor
-from ina.controller.switches.items import Group
 from ina.controller.switches.plan import JobPlan
 from ina.controller.switches.southbound import p4runtime as southbound
 from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
@@ -28,6 +26,8 @@ from ina.p4 import compiled
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.tables.errors import SwitchError
+from ina.tables.values import Group
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
 from tests.controller.proxy import Proxy

@@ -16,7 +16,7 @@ import pytest
 
 from ina.controller.app import ControllerApp
 from ina.controller.config import Config, make_config
-from ina.controller.errors import NoRoomError, SwitchError
+from ina.controller.errors import NoRoomError
 from ina.controller.job import JobState
 from ina.controller.jobs.placement import first_with_room
 from ina.controller.memory import StaticPool
@@ -29,6 +29,7 @@ from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import OperatorStub
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.tables.errors import SwitchError
 from tests.controller.proxy import Proxy
 from tests.controller.switches import memory_of
 from tests.controller.test_standby import coordinator, role, run_job

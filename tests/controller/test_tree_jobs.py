@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ina.controller import retry
-from ina.controller.errors import JobPipesError, NoRoomError, SwitchError
+from ina.controller.errors import JobPipesError, NoRoomError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.adoption import adoptable
 from ina.controller.memory import FirstFit
@@ -21,6 +21,7 @@ from ina.controller.watch.leases import Member
 from ina.controller.watch.stalls import Stall
 from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2
+from ina.tables.errors import SwitchError
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import forest_of

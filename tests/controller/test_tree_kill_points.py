@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ina.controller import faults, retry
-from ina.controller.errors import SwitchError
 from ina.controller.job import JobState
+from ina.tables.errors import SwitchError
 from tests.controller.racks import NAMES, Racks
 from tests.controller.test_coordinator_chaos import Killed
 from tests.controller.test_tree_jobs import drive

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ina.controller.job import Job
-from ina.controller.switches.items import Entry, Group
 from ina.controller.switches.plan import FIRST_GROUP, plan_job
 from ina.p4 import names
 from ina.protocol.addresses import mac_of
 from ina.protocol.spec import path_of
 from ina.protocol.switch_model import Attachment, ModelJob, Parent
+from ina.tables.values import Entry, Group
 from ina.testing import state
 from ina.trees.data_address import DataAddress
 from ina.trees.endpoint import Endpoint
@@ -96,14 +96,18 @@ def as_model(job: Job, switch: str) -> ModelJob:
 
 def plain(item: object) -> object:
     """An entry or a group, but for MAC addresses, which the cases make up."""
-    if isinstance(item, Group | state.MulticastGroup):
-        number = item.number + (_OFFSET if isinstance(item, state.MulticastGroup) else 0)
-        return number, item.replicas
-    assert isinstance(item, Entry | state.Entry)
+    if isinstance(item, Group):
+        return _ours(item.number), item.replicas
+    assert isinstance(item, Entry)
     params = {name: value for name, value in item.params if name != "dst_mac"}
-    if "group" in params and isinstance(item, state.Entry):
-        params["group"] += _OFFSET
-    return item.table, tuple(item.match), item.action, tuple(params.items())
+    if "group" in params:
+        params["group"] = _ours(params["group"])
+    return item.table, item.match, item.action, tuple(params.items())
+
+
+def _ours(group: int) -> int:
+    """The controller's number of a group, of which the cases have another."""
+    return group if group >= FIRST_GROUP else group + _OFFSET
 
 
 @pytest.mark.parametrize("tree", TREES, ids=lambda tree: f"{len(tree)} switches")

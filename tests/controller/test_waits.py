@@ -15,7 +15,7 @@ from ina.controller import embedded
 from ina.controller.app import ControllerApp
 from ina.controller.config import make_config
 from ina.controller.embedded import Embedded
-from ina.controller.errors import StoreError, SwitchError
+from ina.controller.errors import StoreError
 from ina.controller.service import workers as service
 from ina.controller.store import postgres, sqlite
 from ina.controller.store.postgres import PostgresDatabase
@@ -25,6 +25,7 @@ from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import OperatorStub
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.tables.errors import SwitchError
 from tests.controller.workers import workers_of
 from tests.silence import DEADLINE_S, silent_server, stuck_thread
 

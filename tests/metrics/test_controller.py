@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 import pytest
 
-from ina.controller.errors import SwitchError
 from ina.controller.jobs.events import EventBus
 from ina.controller.service import metrics
 from ina.controller.service.metric_families import DROPS, JOB_COUNTERS
@@ -17,6 +16,7 @@ from ina.controller.service.metrics import ControllerCollector, Snapshot
 from ina.metrics import MetricsServer
 from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2
+from ina.tables.errors import SwitchError
 from tests.metrics.scrape import Scraped, scrape
 
 JOB = pb2.Job(

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from ina.controller.switches import rows
-from ina.controller.switches.items import Entry
 from ina.controller.switches.rows import Neighbour
 from ina.p4 import compiled
 from ina.p4.catalogue import POOL
 from ina.sim.draw import draw
 from ina.sim.errors import ScenarioError
 from ina.sim.fuzz import BLOCK, CRASH, State, _Block, fuzz, load_state, smaller, try_scenario
+from ina.tables.values import Entry
 from ina.trees.mapping import Part
 from tests.lines import ROOT
 from tests.selection import LONG

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ina.controller.switches import rows
-from ina.controller.switches.items import Entry
 from ina.controller.switches.rows import Neighbour
 from ina.p4 import names
 from ina.protocol.spec import PARENT
@@ -23,6 +22,7 @@ from ina.sim.reading import check, make
 from ina.sim.report import Report
 from ina.sim.run import Simulation
 from ina.sim.scenario import Scenario
+from ina.tables.values import Entry
 from ina.trees.mapping import Part
 
 TENSORS = [{"elems": 3000}, {"elems": 500, "dtype": "int32"}, {"elems": 700, "op": "avg"}]

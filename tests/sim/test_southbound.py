@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from ina.controller.config import SwitchConfig
-from ina.controller.errors import SwitchError
-from ina.controller.switches.items import Cell, Count, Entry, Group
 from ina.controller.switches.plan import epoch_mark
 from ina.p4 import names
 from ina.sim.agent import SwitchAgent
@@ -20,6 +18,8 @@ from ina.sim.messages import ControlLog, Path
 from ina.sim.process import Process
 from ina.sim.southbound import SimSession
 from ina.sim.topology import star
+from ina.tables.errors import SwitchError
+from ina.tables.values import Count, Counter, Entry, Group
 
 GROUP = Group(20_000, ((1, 1), (2, 2)))
 NO_SUCH_PORT = Group(20_001, ((600, 1),))
@@ -58,7 +58,7 @@ def test_entries_and_groups_are_as_written() -> None:
         await session.insert([epoch_mark(1), GROUP])
         await session.modify([epoch_mark(2), Group(GROUP.number, ((1, 1),))])
         (mark,) = await session.read_entries(names.JOBS)
-        assert (mark.match, mark.params["epoch"]) == ({"job": 0, "epoch": 0}, 2)
+        assert mark == epoch_mark(2)
         assert await session.read_groups() == [Group(GROUP.number, ((1, 1),))]
         await session.delete([epoch_mark(2), GROUP, GROUP])
         assert await session.read_entries() == []
@@ -92,10 +92,10 @@ def test_counters_are_read_and_cleared() -> None:
     async def scenario(bench: Bench) -> None:
         session = await bench.connect()
         await session.set_pipeline()
-        cell = Cell(names.JOB_COUNTERS[0], 3)
+        cell = Counter(names.JOB_COUNTERS[0], 3)
         pipeline = bench.fabric.switches["s1"].pipeline
         assert pipeline is not None
-        pipeline.set_counter(cell.counter, cell.index, 5, 600)
+        pipeline.set_counter(cell.name, cell.index, 5, 600)
         assert await session.read_cells([cell]) == [(cell, Count(5, 600))]
         await session.clear_cells([cell])
         assert await session.read_cells([cell]) == [(cell, Count(0, 0))]

@@ -11,8 +11,8 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from ina.p4 import compiled
+from ina.tables.values import Counter, DefaultAction, Entry, EntryCounter, Group
 from ina.testing.p4runtime_client import P4RuntimeClient
-from ina.testing.state import Counter, DefaultAction, Entry, EntryCounter, MulticastGroup
 from tests.southbound.fake_server import SERVERS, FakeTofino, Key, TableInfo, Values
 from tests.southbound.schema import PIPE, from_p4info
 
@@ -60,7 +60,7 @@ class BridgedTofino(FakeTofino):
             if held is not None and table.table_type == "MatchAction_Direct":
                 self._soft.delete([self._entry(table, one, held)])
             elif held is not None and table.name == "$pre.mgid":
-                self._soft.delete([MulticastGroup(dict(one)["$MGID"], ())])
+                self._soft.delete([Group(dict(one)["$MGID"], ())])
         if key is None and table is self._last_register:  # counters have been cleared before it
             self._restart()
 
@@ -98,7 +98,7 @@ class BridgedTofino(FakeTofino):
             replicas = tuple(
                 (port, copy["$MULTICAST_RID"]) for copy in copies for port in copy["$DEV_PORT"]
             )
-            self._soft.insert([MulticastGroup(dict(key)["$MGID"], replicas)])
+            self._soft.insert([Group(dict(key)["$MGID"], replicas)])
 
     def _restart(self) -> None:
         """Counters and registers are cleared: here by setting the pipeline, which empties all."""

@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from ina.controller.app import ControllerApp
-from ina.controller.errors import JobPipesError, StandbyError, SwitchError
+from ina.controller.errors import JobPipesError, StandbyError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.supervisor import Supervisor
@@ -20,6 +20,7 @@ from ina.controller.switches.southbound.bfrt import session as session_module
 from ina.errors import MissingToolError
 from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2
+from ina.tables.errors import SwitchError
 from ina.trees.endpoint import Endpoint
 from tests.controller.switches import of_jobs, only, plan_here, plan_of, writer_of
 from tests.controller.workers import workers_of

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ina.p4 import names
+from ina.tables.values import Counter, DefaultAction, Entry, EntryCounter, Group
 from ina.testing import bfrt_client
 from ina.testing.bfrt_client import CLIENT_ID, BfrtClient, BfrtDevice
 from ina.testing.device import Ability, pool_program
 from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame
-from ina.testing.state import Counter, DefaultAction, Entry, EntryCounter, MulticastGroup, forward
+from ina.testing.state import forward
 from tests.southbound.fake_server import FakeTofino
 
 
@@ -45,7 +46,7 @@ def test_a_reset_empties_everything_and_writes_the_fences(tofino: FakeTofino) ->
         tofino.entries[f"pipe.{names.DROPS}"][(("$COUNTER_INDEX", 1),)] = {
             "$COUNTER_SPEC_PKTS": 5, "$COUNTER_SPEC_BYTES": 500,
         }  # fmt: skip
-        device.insert([ROUTE, FLOOD, MulticastGroup(7, ((1, 1), (2, 2))), forward(9, 1)])
+        device.insert([ROUTE, FLOOD, Group(7, ((1, 1), (2, 2))), forward(9, 1)])
         assert tofino.defaults[f"pipe.{names.DMAC}"]["group"] == 7
         assert tofino.rows(names.IPV4_LPM)[0]["dst_addr"] == (0x0A010000, 16)
         assert device.counts([Counter(names.DROPS, 1)]) == [(5, 500)]
@@ -76,12 +77,12 @@ def test_entries_come_and_go_with_their_counters(tofino: FakeTofino) -> None:
 
 def test_a_group_gets_other_copies(tofino: FakeTofino) -> None:
     client = BfrtClient(tofino.address, 0)
-    client.insert([MulticastGroup(7, ((1, 256),))])
-    client.modify([MulticastGroup(7, ((1, 1), (1, 2)))])
+    client.insert([Group(7, ((1, 256),))])
+    client.modify([Group(7, ((1, 1), (1, 2)))])
     nodes = tofino.rows("$pre.node")
     assert [(row["$DEV_PORT"], row["$MULTICAST_RID"]) for row in nodes] == [([1], 1), ([1], 2)]
     with pytest.raises(DeviceError, match="there is no group 8"):
-        client.modify([MulticastGroup(8, ((1, 1),))])
+        client.modify([Group(8, ((1, 1),))])
     client.close()
 
 

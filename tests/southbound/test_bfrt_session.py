@@ -6,13 +6,11 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from ina.controller.errors import SwitchError
-from ina.controller.switches.items import Cell, Count, Entry, Group, ReadEntry
 from ina.controller.switches.plan import FIRST_GROUP
 from ina.controller.switches.reconcile import Difference, compare
 from ina.controller.switches.southbound.bfrt import session as session_module
@@ -20,6 +18,8 @@ from ina.controller.switches.southbound.bfrt.session import BfrtSwitch
 from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import names
+from ina.tables.errors import SwitchError
+from ina.tables.values import Count, Counter, Entry, Group
 from tests.controller.switches import plan_here
 from tests.southbound.bench import config_for, connect, drive, two_workers, until
 from tests.southbound.fake_server import FakeTofino
@@ -119,7 +119,7 @@ def test_entries_of_others_are_read_and_shown_as_such(tofino: FakeTofino) -> Non
             other = Entry(names.DMAC, (("dst_mac", 9),), names.FORWARD, (("port", 1),))
             await writer.insert([other, Group(9, ((3, 0), (4, 0)))])
             assert (await writer.read_state()).items == ()
-            assert ReadEntry(names.DMAC, {"dst_mac": 9}, names.FORWARD, {"port": 1}) in (
+            assert Entry(names.DMAC, (("dst_mac", 9),), names.FORWARD, (("port", 1),)) in (
                 await writer.read_entries()
             )
             assert await writer.read_groups() == [Group(9, ((3, 0), (4, 0)))]
@@ -137,8 +137,8 @@ def test_counters_are_read_by_job_by_worker_and_by_reason(tofino: FakeTofino) ->
             for row in tofino.entries[f"pipe.{names.MEMBERS}"].values():
                 row |= seen
             found = dict(await writer.read_job_counters([7]))
-            assert found[Cell(names.JOB_RESULTS, 7)] == Count(3, 900)
-            assert found[Cell(names.JOB_STALE, 7)] == Count(0, 0)
+            assert found[Counter(names.JOB_RESULTS, 7)] == Count(3, 900)
+            assert found[Counter(names.JOB_STALE, 7)] == Count(0, 0)
             assert len(found) == len(names.JOB_COUNTERS)
             workers = await writer.read_worker_counters(names.MEMBERS)
             assert [(match["worker"], count) for match, count in workers] == [
@@ -146,7 +146,7 @@ def test_counters_are_read_by_job_by_worker_and_by_reason(tofino: FakeTofino) ->
                 (1, Count(3, 900)),
             ]
             assert len(await writer.read_drops()) == 8
-            await writer.session.clear_cells([Cell(names.JOB_RESULTS, 7)])
+            await writer.session.clear_cells([Counter(names.JOB_RESULTS, 7)])
             assert dict(await writer.read_job_counters([7])) == dict.fromkeys(found, Count(0, 0))
 
     drive(scenario())

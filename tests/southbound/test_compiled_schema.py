@@ -14,9 +14,10 @@ from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import compiled, names
 from ina.p4.catalogue import ProgramId, capabilities
 from ina.p4.tofino import TARGETS
+from ina.tables.values import DefaultAction, Entry
 from ina.testing.bfrt_client import BfrtClient
 from ina.testing.device import pool_program
-from ina.testing.state import DefaultAction, Entry, forward
+from ina.testing.state import forward
 from tests.controller.switches import plan_here
 from tests.southbound.bench import config_for, connect, drive, two_workers
 from tests.southbound.fake_server import FakeTofino

@@ -14,9 +14,9 @@ from ina.p4 import names
 from ina.p4.compile import compile_program
 from ina.p4.programs import P4_DIR, build_defines
 from ina.p4.tofino import tofino_source
+from ina.tables.values import AnyItem, Count, Counter, CounterRef, Entry
 from ina.testing.frames import PortFrame
 from ina.testing.soft_device import SoftDevice
-from ina.testing.state import Count, Counter, CounterRef, Entry, Item
 from tests.conformance.mutants import Built
 
 STAND_INS = Path(__file__).parent / "stand_ins"
@@ -90,18 +90,18 @@ class EmulatedTofino(SoftDevice):
                 left += super().process([(port, data)]) if again else [(port, data)]
         return left
 
-    def insert(self, items: Sequence[Item]) -> None:
+    def insert(self, items: Sequence[AnyItem]) -> None:
         """Writes what the twin has a table for."""
         super().insert(known(items))
 
-    def delete(self, items: Sequence[Item]) -> None:
+    def delete(self, items: Sequence[AnyItem]) -> None:
         """Takes off what the twin has a table for."""
         super().delete(known(items))
 
     def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
         """0 evictions, and what the twin has counted."""
         counted = iter(super().counts([ref for ref in refs if not of_evictions(ref)]))
-        return [(0, 0) if of_evictions(ref) else next(counted) for ref in refs]
+        return [Count(0, 0) if of_evictions(ref) else next(counted) for ref in refs]
 
 
 def of_evictions(ref: CounterRef) -> bool:
@@ -109,6 +109,6 @@ def of_evictions(ref: CounterRef) -> bool:
     return isinstance(ref, Counter) and ref.name == names.JOB_EVICTIONS
 
 
-def known(items: Sequence[Item]) -> list[Item]:
+def known(items: Sequence[AnyItem]) -> list[AnyItem]:
     """Without what a controller says of owners that are evicted: the twin evicts nobody."""
     return [item for item in items if not (isinstance(item, Entry) and item.table == names.OWNERS)]

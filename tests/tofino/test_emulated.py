@@ -16,12 +16,12 @@ from ina.p4.compile import P4C
 from ina.p4.tofino import find_tool
 from ina.protocol.spec import MAX_WORKERS
 from ina.protocol.switch_model import ModelJob
+from ina.tables.values import AnyItem, Count, CounterRef
 from ina.testing.case import run_case
 from ina.testing.cases import all_cases
 from ina.testing.differential import Comparison, Finding
 from ina.testing.frames import PortFrame
 from ina.testing.model_device import ModelDevice
-from ina.testing.state import Count, CounterRef, Item
 from ina.testing.traffic import make_jobs
 from tests.tofino.emulated import CHIPS, EmulatedTofino, compile_emulated, known
 
@@ -127,7 +127,7 @@ def judged(frames: Sequence[PortFrame]) -> list[PortFrame]:
 
 def packets_alone(counts: Sequence[Count]) -> list[Count]:
     """Without bytes (LONGER)."""
-    return [(packets, 0) for packets, _ in counts]
+    return [Count(packets, 0) for packets, _ in counts]
 
 
 def jobs_for_tofino(rng: random.Random, *args: Any) -> list[ModelJob]:
@@ -149,10 +149,10 @@ class Model(ModelDevice):
     def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
         return packets_alone(super().counts(refs))
 
-    def insert(self, items: Sequence[Item]) -> None:
+    def insert(self, items: Sequence[AnyItem]) -> None:
         super().insert(known(items))
 
-    def delete(self, items: Sequence[Item]) -> None:
+    def delete(self, items: Sequence[AnyItem]) -> None:
         super().delete(known(items))
 
 

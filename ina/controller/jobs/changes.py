@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ina.controller.change import Change, Stage, Step, Terms, Word
-from ina.controller.errors import JobConflictError, StandbyError, SwitchError
+from ina.controller.errors import JobConflictError, StandbyError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs import remapping, spread
 from ina.controller.jobs.record import Record
@@ -24,6 +24,7 @@ from ina.controller.retry import Persistence, fail
 from ina.controller.switches.switch import Switch
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.ranks import ranks_text
+from ina.tables.errors import SwitchError
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import Forest
 from ina.trees.mapping import Mapping as JobMapping

@@ -25,7 +25,6 @@ from ina.controller.errors import (
     NoRoomError,
     QuotaError,
     StandbyError,
-    SwitchError,
     UnknownJobError,
 )
 from ina.controller.job import Job, JobState
@@ -41,13 +40,14 @@ from ina.controller.jobs.results_groups import regroup, share_if_room, take_out
 from ina.controller.jobs.room import Room
 from ina.controller.retry import Persistence, fail
 from ina.controller.store import Claim, StoredJob
-from ina.controller.switches.items import Item
 from ina.controller.switches.plan import sharing_ranks
 from ina.controller.switches.reconcile import epochs_of, kept_its_registers
 from ina.controller.switches.switch import Switch
 from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.ranks import ranks_text
+from ina.tables.errors import SwitchError
+from ina.tables.values import Item
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
 

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 from typing import Protocol
 
-from ina.controller.errors import NoRoomError, SwitchError
+from ina.controller.errors import NoRoomError
 from ina.controller.switches.capacity import Capacity
 from ina.p4.catalogue import POOL
+from ina.tables.errors import SwitchError
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import Forest

@@ -5,13 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Awaitable, Callable
 
-from ina.controller.errors import (
-    JobConflictError,
-    NoRoomError,
-    StandbyError,
-    SwitchError,
-    UnknownJobError,
-)
+from ina.controller.errors import JobConflictError, NoRoomError, StandbyError, UnknownJobError
 from ina.controller.job import Job
 from ina.controller.jobs.decisions import Decisions
 from ina.controller.jobs.events import EventBus
@@ -21,6 +15,7 @@ from ina.controller.jobs.sizing import Sizing
 from ina.controller.jobs.slot_queue import SlotQueue
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
+from ina.tables.errors import SwitchError
 from ina.trees.errors import JobRequestError
 
 PERIOD_S = 3.0

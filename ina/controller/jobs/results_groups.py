@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from ina.controller import faults
 from ina.controller.job import Job
-from ina.controller.switches.items import Entry
 from ina.controller.switches.plan import JobPlan, sharing_ranks
 from ina.controller.switches.switch import Switch
+from ina.tables.values import Entry
 
 _log = logging.getLogger(__name__)
 

@@ -24,12 +24,12 @@ from ina.controller.errors import (
     SlowWatcherError,
     StandbyError,
     StoreError,
-    SwitchError,
     TenantError,
     UnknownJobError,
     UnknownSwitchError,
 )
 from ina.errors import InaError
+from ina.tables.errors import SwitchError
 from ina.trees.errors import JobRequestError
 
 _log = logging.getLogger(__name__)

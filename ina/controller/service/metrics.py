@@ -19,7 +19,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from ina import __version__
-from ina.controller.errors import SlowWatcherError, SwitchError
+from ina.controller.errors import SlowWatcherError
 from ina.controller.jobs.events import EventBus, Subscription
 from ina.controller.service.metric_families import job_families, tenant_families
 from ina.controller.service.show import (
@@ -34,6 +34,7 @@ from ina.controller.service.supervisor import Supervisor
 from ina.controller.switches.switch import Switch
 from ina.metrics import MetricsServer
 from ina.rpc import controller_pb2 as pb2
+from ina.tables.errors import SwitchError
 
 _log = logging.getLogger(__name__)
 

@@ -25,13 +25,13 @@ from ina.controller.service.show import (
     show_tenants,
 )
 from ina.controller.service.show_tree import counts_on_hosts, read_counters, show_tree
-from ina.controller.switches.items import Item
 from ina.controller.switches.switch import Switch
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
 from ina.fabric.graph import Fabric
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
+from ina.tables.values import Item
 from ina.trees.errors import JobRequestError
 
 _log = logging.getLogger(__name__)

@@ -10,7 +10,6 @@ from ina.controller.config import SwitchConfig
 from ina.controller.job import Job
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.switches.items import Group, Item, MatchValue, PortState, ReadEntry
 from ina.controller.switches.plan import FIRST_GROUP
 from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import GROUPS, JOB_TABLES, SHARED_JOB_TABLES, is_mark
@@ -20,6 +19,7 @@ from ina.p4 import names
 from ina.p4.catalogue import capabilities
 from ina.protocol.spec import ALL_WORKERS, PARENT, DropReason, Kind
 from ina.rpc import controller_pb2 as pb2
+from ina.tables.values import Entry, Group, Item, MatchValue, PortState
 from ina.trees.mapping import Mapping as JobMapping
 
 GROUPS_TABLE, PORTS_TABLE = "multicast group", "port"
@@ -227,24 +227,23 @@ def show_item(item: Item) -> pb2.TableEntry:
     )
 
 
-def _entries(
-    entries: list[ReadEntry], jobs: dict[int, Job], switch: Switch
-) -> list[pb2.TableEntry]:
+def _entries(entries: list[Entry], jobs: dict[int, Job], switch: Switch) -> list[pb2.TableEntry]:
     shown = []
     for entry in entries:
         if is_mark(entry):
             continue
         ours = entry.table in (*JOB_TABLES, *SHARED_JOB_TABLES)
-        call = f"{_alias(entry.action)}({_fields(entry.params, ', ')})" if entry.action else ""
-        said = entry.params if entry.table in SHARED_JOB_TABLES else entry.match
+        match, params = dict(entry.match), dict(entry.params)
+        call = f"{_alias(entry.action)}({_fields(params, ', ')})" if entry.action else ""
+        said = params if entry.table in SHARED_JOB_TABLES else match
         owner = jobs.get(int(said["job"])) if ours else None
         who = ""
-        if owner is not None and "worker" in entry.match:
-            who = f" ({_who(switch, owner, entry.match)})"
+        if owner is not None and "worker" in match:
+            who = f" ({_who(switch, owner, match)})"
         shown.append(
             pb2.TableEntry(
                 table=_alias(entry.table),
-                match=_fields(entry.match) + who,
+                match=_fields(match) + who,
                 action=call,
                 job=owner.name if owner else "",
                 foreign=owner is None and ours,
@@ -286,7 +285,7 @@ async def pool_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Counte
     """What the program counts of these jobs (by number). Raises :class:`SwitchError`."""
     return [
         pb2.Counter(
-            name=_alias(cell.counter),
+            name=_alias(cell.name),
             index=cell.index,
             label=f"job {jobs[cell.index].name}",
             job=jobs[cell.index].name,
@@ -348,7 +347,7 @@ async def drop_counters(switch: Switch) -> list[pb2.Counter]:
     """Dropped packets by reason. Raises :class:`SwitchError`."""
     return [
         pb2.Counter(
-            name=_alias(cell.counter),
+            name=_alias(cell.name),
             index=cell.index,
             label=DropReason(cell.index).name.lower(),
             switch=switch.name,

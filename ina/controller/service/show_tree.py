@@ -7,13 +7,13 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from ina.controller.errors import SwitchError
 from ina.controller.job import Job
 from ina.controller.service.show import job_counters
 from ina.controller.switches.switch import Switch
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.rpc import controller_pb2 as pb2
+from ina.tables.errors import SwitchError
 from ina.trees.mapping import Part
 from ina.trees.tree import Node
 

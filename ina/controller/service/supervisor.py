@@ -16,7 +16,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from ina.controller.config import Config
-from ina.controller.errors import FencedError, StoreError, SwitchError
+from ina.controller.errors import FencedError, StoreError
 from ina.controller.retry import wait_for
 from ina.controller.service.switchboard import Switchboard
 from ina.controller.service.term import Term
@@ -26,6 +26,7 @@ from ina.controller.switches.link import Connect, SwitchLink
 from ina.controller.switches.southbound.connect import connect
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
+from ina.tables.errors import SwitchError
 
 _log = logging.getLogger(__name__)
 

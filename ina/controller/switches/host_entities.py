@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from finsy import P4Schema
 
 from ina.controller.job import Job
-from ina.controller.switches.items import Item
 from ina.controller.switches.plan import own_address, plan_job
 from ina.controller.switches.southbound.p4runtime_switch import entities
 from ina.p4 import compiled
 from ina.p4.catalogue import POOL
 from ina.protocol.addresses import SHM_SWITCH
+from ina.tables.values import Item
 from ina.trees.data_address import DataAddress
 from ina.trees.mapping import Mapping as JobMapping
 from ina.trees.tree import HostNode

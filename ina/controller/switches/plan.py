@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from ina.controller.job import Job
 from ina.controller.memory.patience import Patience
 from ina.controller.switches import rows
-from ina.controller.switches.items import Entry, Group, Item
 from ina.p4 import names
 from ina.protocol.spec import ALL_WORKERS, PARENT
+from ina.tables.values import Entry, Group, Item
 from ina.trees.data_address import DataAddress
 from ina.trees.endpoint import Endpoint
 from ina.trees.mapping import Mapping as JobMapping

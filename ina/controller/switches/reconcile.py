@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ina.controller.switches.items import Entry, Group, Item
 from ina.controller.switches.plan import FIRST_GROUP
 from ina.p4 import names
 from ina.protocol import serial
+from ina.tables.values import Entry, Group, Item, MatchValue
 
 _STAGES = {
     **{names.RECEIVERS: 0, names.CHILDREN: 0, names.OWNERS: 0},
@@ -76,7 +76,7 @@ def job_number(item: Item) -> int:
     if isinstance(item, Group):
         return item.number - FIRST_GROUP
     # Who lost a slot is looked up by its epoch alone.
-    return dict(item.params if item.table == names.OWNERS else item.match)["job"]
+    return item.param("job") if item.table == names.OWNERS else item.exact("job")
 
 
 def slots_of(items: Iterable[Item]) -> list[range]:
@@ -86,15 +86,15 @@ def slots_of(items: Iterable[Item]) -> list[range]:
         if not isinstance(item, Entry) or item.action == names.ADMIT_SHARED_JOB:
             continue
         if item.table == names.JOBS:
-            params = dict(item.params)
-            found.append(range(params["first_slot"], params["first_slot"] + params["slots"]))
+            first = item.param("first_slot")
+            found.append(range(first, first + item.param("slots")))
     return found
 
 
 def epochs_of(items: Iterable[Item]) -> list[int]:
     """The epochs that these entries let into registers."""
     return [
-        dict(item.params)["epoch"]
+        item.param("epoch")
         for item in items
         if isinstance(item, Entry) and item.table == names.JOBS
     ]
@@ -112,7 +112,7 @@ def kept_its_registers(mark: int | None, last_epoch: int, running: Iterable[int]
     return not any(serial.is_newer(epoch, mark) for epoch in running)
 
 
-def _key(item: Item) -> tuple[str, frozenset[tuple[str, int]]]:
+def _key(item: Item) -> tuple[str, frozenset[tuple[str, MatchValue]]]:
     if isinstance(item, Group):
         return "group", frozenset([("number", item.number)])
     return item.table, frozenset(item.match)

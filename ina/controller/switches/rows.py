@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
-from ina.controller.switches.items import Entry
 from ina.p4 import names
 from ina.protocol.addresses import multicast_mac_of
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT, Kind
+from ina.tables.values import Entry
 from ina.trees.data_address import DataAddress
 from ina.trees.endpoint import Endpoint
 from ina.trees.mapping import Part

@@ -9,14 +9,14 @@ from dataclasses import replace
 
 from ina.controller.change import Stage
 from ina.controller.config import SwitchConfig
-from ina.controller.errors import SwitchError
 from ina.controller.job import Job, JobState
 from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.data_address import own_addresses
-from ina.controller.switches.items import Item
 from ina.controller.switches.plan import JobPlan, plan_job
 from ina.controller.switches.reconcile import SwitchState, compare, job_number, slots_of
 from ina.controller.switches.writer import JobWriter
+from ina.tables.errors import SwitchError
+from ina.tables.values import Item
 from ina.trees.data_address import DataAddress
 from ina.trees.endpoint import Endpoint
 from ina.trees.mapping import Mapping as JobMapping

@@ -8,22 +8,13 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ina.controller import faults
-from ina.controller.errors import SwitchError
-from ina.controller.switches.items import (
-    Cell,
-    Count,
-    Entry,
-    Group,
-    Item,
-    MatchValue,
-    PortState,
-    ReadEntry,
-)
 from ina.controller.switches.plan import FIRST_GROUP, MARK_JOB, JobPlan, epoch_mark, own_address
 from ina.controller.switches.reconcile import SwitchState
 from ina.controller.switches.southbound.interface import SwitchSession
 from ina.p4 import names
 from ina.protocol.spec import DropReason
+from ina.tables.errors import SwitchError
+from ina.tables.values import Count, Counter, Entry, Group, Item, MatchValue, PortState
 
 JOB_TABLES = (names.MEMBERS, names.JOBS, names.CHILDREN, names.RECEIVERS)
 """The tables that only the controller fills with jobs, in the order of removal."""
@@ -76,7 +67,7 @@ class JobWriter(Protocol):
         """Takes items off, in their order, if they are there."""
         ...
 
-    async def read_entries(self) -> list[ReadEntry]:
+    async def read_entries(self) -> list[Entry]:
         """Every entry of every table, ours and others', without default actions."""
         ...
 
@@ -84,11 +75,11 @@ class JobWriter(Protocol):
         """Every multicast group."""
         ...
 
-    async def read_job_counters(self, job_numbers: Sequence[int]) -> list[tuple[Cell, Count]]:
+    async def read_job_counters(self, job_numbers: Sequence[int]) -> list[tuple[Counter, Count]]:
         """The per-job counters of these jobs."""
         ...
 
-    async def read_drops(self) -> list[tuple[Cell, Count]]:
+    async def read_drops(self) -> list[tuple[Counter, Count]]:
         """Dropped packets by reason (index: ``spec.DropReason``)."""
         ...
 
@@ -134,12 +125,12 @@ class SwitchWriter:
         for table in self._tables:
             for entry in await self.session.read_entries(table):
                 if is_mark(entry):
-                    mark = entry.params["epoch"]
+                    mark = entry.param("epoch")
                 else:
-                    items.append(_entry(entry))
+                    items.append(entry)
         items += [group for group in await self.session.read_groups() if group.number in GROUPS]
         own = await self.session.read_entries(names.OWN_ADDRESSES)
-        addresses = frozenset(int(entry.match["dst_addr"]) for entry in own)
+        addresses = frozenset(entry.exact("dst_addr") for entry in own)
         return SwitchState(mark, tuple(items), addresses)
 
     async def put_mark(self, epoch: int, former: int | None) -> None:
@@ -174,7 +165,7 @@ class SwitchWriter:
             await self.session.modify([epoch_mark(epoch)])
             faults.reach("install.epoch_marked")
             if cleared:
-                cells = [Cell(name, number) for number in cleared for name in self._counters]
+                cells = [Counter(name, number) for number in cleared for name in self._counters]
                 await self.session.clear_cells(cells)
             faults.reach("install.counters_cleared")
             for number, stage in enumerate(plan.stages):
@@ -196,7 +187,7 @@ class SwitchWriter:
         await self.session.delete([entry])
         faults.reach("leave.member_removed")
 
-    async def read_entries(self) -> list[ReadEntry]:
+    async def read_entries(self) -> list[Entry]:
         """Every entry of every table, ours and others', without default actions."""
         return await self.session.read_entries()
 
@@ -204,15 +195,17 @@ class SwitchWriter:
         """Every multicast group."""
         return await self.session.read_groups()
 
-    async def read_job_counters(self, job_numbers: Sequence[int]) -> list[tuple[Cell, Count]]:
+    async def read_job_counters(self, job_numbers: Sequence[int]) -> list[tuple[Counter, Count]]:
         """The per-job counters of these jobs."""
         return await self.session.read_cells(
-            [Cell(name, number) for number in job_numbers for name in self._counters]
+            [Counter(name, number) for number in job_numbers for name in self._counters]
         )
 
-    async def read_drops(self) -> list[tuple[Cell, Count]]:
+    async def read_drops(self) -> list[tuple[Counter, Count]]:
         """Dropped packets by reason (index: ``spec.DropReason``)."""
-        return await self.session.read_cells([Cell(names.DROPS, reason) for reason in DropReason])
+        return await self.session.read_cells(
+            [Counter(names.DROPS, reason) for reason in DropReason]
+        )
 
     async def read_worker_counters(
         self, table: str
@@ -225,18 +218,12 @@ class SwitchWriter:
         return await self.session.read_ports()
 
 
-def is_mark(entry: ReadEntry) -> bool:
+def is_mark(entry: Entry) -> bool:
     """Whether this is the epoch mark: see :mod:`ina.controller.jobs.epochs`."""
-    return entry.table == names.JOBS and entry.match["job"] == MARK_JOB
+    return entry.table == names.JOBS and entry.exact("job") == MARK_JOB
 
 
 def _runs(items: Iterable[Item]) -> Iterator[list[Item]]:
     """Those of one table that follow each other: a message each, for switches may be far away."""
     for _, run in itertools.groupby(items, lambda it: it.table if isinstance(it, Entry) else ""):
         yield list(run)
-
-
-def _entry(entry: ReadEntry) -> Entry:
-    """Of a table with exact matches alone."""
-    match = tuple((name, int(value)) for name, value in entry.match.items())
-    return Entry(entry.table, match, entry.action, tuple(entry.params.items()))

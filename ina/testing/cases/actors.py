@@ -13,9 +13,10 @@ from ina.protocol.codec import Header, encode
 from ina.protocol.layout import LAYOUT
 from ina.protocol.spec import HEADER_BYTES, NO_FLAGS, UDP_PORT, DropReason, Flag, Kind
 from ina.protocol.switch_model import EPOCH_BITS, Attachment, ModelJob, Sharing
+from ina.tables.values import AnyItem, Counter, CounterRef
 from ina.testing.case import Arrival
 from ina.testing.frames import RESULT_TTL, SWITCH_IPV4, SWITCH_MAC, Frame, PortFrame
-from ina.testing.state import Counter, CounterRef, Item, job_state, receiver_mac, worker_mac
+from ina.testing.state import job_state, receiver_mac, worker_mac
 
 STRANGER_PORT = 33
 """A port behind which no worker is."""
@@ -33,7 +34,7 @@ class Team:
     """int32 values in a packet, as the program is built."""
 
     @property
-    def state(self) -> tuple[Item, ...]:
+    def state(self) -> tuple[AnyItem, ...]:
         """What the controller installs."""
         return job_state(self.job)
 

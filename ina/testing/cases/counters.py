@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from ina.p4 import names
 from ina.protocol.spec import DropReason
+from ina.tables.values import Counter, CounterRef, EntryCounter
 from ina.testing.case import Case
 from ina.testing.cases.actors import Team, team
 from ina.testing.cases.admission import honest_round
-from ina.testing.state import Counter, CounterRef, EntryCounter, member_entry, receiver_entry
+from ina.testing.state import member_entry, receiver_entry
 
 
 def cases(values: int) -> Iterator[Case]:

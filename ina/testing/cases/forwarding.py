@@ -8,13 +8,14 @@ from typing import Any
 
 from ina.p4 import names
 from ina.protocol.spec import UDP_PORT
+from ina.tables.values import DefaultAction, Entry, EntryCounter, Group
 from ina.testing.case import Arrival, Case, ItemChange
 from ina.testing.cases.actors import tally, team
 from ina.testing.cases.admission import honest_round
 from ina.testing.cases.malformed import changed
 from ina.testing.device import Ability
 from ina.testing.frames import CE, Frame, PortFrame
-from ina.testing.state import DefaultAction, Entry, EntryCounter, MulticastGroup, forward
+from ina.testing.state import forward
 
 ROUTER, HOST_A, HOST_B = 0x02AA_0000_0001, 0x02AA_0000_000A, 0x02AA_0000_000B
 BROADCAST = 0xFFFF_FFFF_FFFF
@@ -90,7 +91,7 @@ def switched(values: int) -> Iterator[Case]:
             Arrival(1, data),
         ),
     )
-    group = MulticastGroup(GROUP, ((1, 1), (2, 1), (3, 1)))
+    group = Group(GROUP, ((1, 1), (2, 1), (3, 1)))
     everybody = ether(BROADCAST, 0x0806, bytes(46))
     flood_all = DefaultAction(names.DMAC, names.FLOOD, (("group", GROUP),))
     flood_one = Entry(names.DMAC, (("dst_mac", BROADCAST),), names.FLOOD, (("group", GROUP),))
@@ -246,7 +247,7 @@ def beside(values: int) -> Iterator[Case]:
         ),
         tally(them, contributions=2, results=1),
     )
-    group = MulticastGroup(GROUP, ((2, 1), (2, 2), (3, 1)))
+    group = Group(GROUP, ((2, 1), (2, 2), (3, 1)))
     marked = replace(datagram(BROADCAST, tos=0x40 | 2), identification=7)
     plain, ce = marked.build(), replace(marked, tos=0x40 | CE).build()
     not_capable = replace(marked, tos=0x40).build()

@@ -18,17 +18,11 @@ from ina.protocol.spec import (
     path_of,
 )
 from ina.protocol.switch_model import EPOCH_BITS, Attachment, Parent
+from ina.tables.values import EntryCounter
 from ina.testing.case import Arrival, Case, ItemChange
 from ina.testing.cases.actors import STRANGER_PORT, Team, tally, team, total
 from ina.testing.frames import RESULT_TTL, SWITCH_IPV4, SWITCH_MAC, Frame, PortFrame
-from ina.testing.state import (
-    EntryCounter,
-    forward,
-    own_address,
-    parent_entry,
-    receiver_mac,
-    worker_mac,
-)
+from ina.testing.state import forward, own_address, parent_entry, receiver_mac, worker_mac
 
 PARENT_AT = Attachment(30, 0x0A00_FE01, UDP_PORT)
 ELSEWHERE = 0x0A00_FE02

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from ina.p4 import names
 from ina.protocol.spec import MAX_WORKERS, Flag
+from ina.tables.values import DefaultAction
 from ina.testing.case import Case
 from ina.testing.cases.actors import tally, team
 from ina.testing.cases.admission import honest_round
 from ina.testing.device import Ability
 from ina.testing.frames import CE
-from ina.testing.state import DefaultAction
 
 
 def cases(values: int) -> Iterator[Case]:

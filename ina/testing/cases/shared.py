@@ -7,19 +7,14 @@ from dataclasses import replace
 
 from ina.p4 import names
 from ina.protocol.spec import ALL_WORKERS, DropReason, Flag
+from ina.tables.values import CounterRef, DefaultAction, EntryCounter
 from ina.testing.case import Case, ItemChange
 from ina.testing.cases.actors import Team, tally, team
 from ina.testing.cases.admission import honest_round
 from ina.testing.cases.merging import with_tos
 from ina.testing.device import Ability
 from ina.testing.frames import CE
-from ina.testing.state import (
-    CounterRef,
-    DefaultAction,
-    EntryCounter,
-    job_copies,
-    receiver_entry,
-)
+from ina.testing.state import job_copies, receiver_entry
 
 
 def cases(values: int) -> Iterator[Case]:

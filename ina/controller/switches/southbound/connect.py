@@ -19,7 +19,7 @@ async def connect(config: Config, switch: SwitchConfig, *, standby: bool) -> Swi
 
     ``standby``: where another controller is primary, go on as a backup; otherwise that is an error.
 
-    Raises :class:`~ina.controller.errors.SwitchError`, :class:`~ina.rpc.tls.TlsError`,
+    Raises :class:`~ina.tables.errors.SwitchError`, :class:`~ina.rpc.tls.TlsError`,
     :class:`~ina.errors.MissingToolError` (BFRuntime without the SDE's client).
     """
     if switch.southbound == "bfrt":

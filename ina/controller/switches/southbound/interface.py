@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from ina.controller.switches.items import Cell, Count, Group, Item, MatchValue, PortState, ReadEntry
+from ina.tables.values import Count, Counter, Entry, Group, Item, MatchValue, PortState
 
 
 class SwitchSession(Protocol):
     """A connected session. It ends once, and does not connect again.
 
     Every method that talks to the switch has a deadline and raises
-    :class:`~ina.controller.errors.SwitchError`, whose ``refused`` says that the switch answered.
+    :class:`~ina.tables.errors.SwitchError`, whose ``refused`` says that the switch answered.
     """
 
     @property
@@ -85,7 +85,7 @@ class SwitchSession(Protocol):
         """Deletes all that are there; it is no error if some are not."""
         ...
 
-    async def read_entries(self, table: str = "") -> list[ReadEntry]:
+    async def read_entries(self, table: str = "") -> list[Entry]:
         """The entries of one table, or of all, without default actions."""
         ...
 
@@ -93,11 +93,11 @@ class SwitchSession(Protocol):
         """Every multicast group."""
         ...
 
-    async def read_cells(self, cells: Sequence[Cell]) -> list[tuple[Cell, Count]]:
+    async def read_cells(self, cells: Sequence[Counter]) -> list[tuple[Counter, Count]]:
         """These cells of indirect counters."""
         ...
 
-    async def clear_cells(self, cells: Sequence[Cell]) -> None:
+    async def clear_cells(self, cells: Sequence[Counter]) -> None:
         """Sets these cells of indirect counters to 0."""
         ...
 

@@ -19,10 +19,10 @@ from finsy.grpcutil import GRPCCredentialsTLS, GRPCOptions, grpc_channel
 from finsy.p4client import P4Client, P4ClientError
 from finsy.proto import U128, p4r, p4r_grpc, rpc_code
 
-from ina.controller.errors import SwitchError
 from ina.p4 import CompiledProgram
 from ina.rpc.tls import PLAIN_TEXT, TlsFiles, load
 from ina.rpc.tls_probe import tls_trouble
+from ina.tables.errors import SwitchError
 
 _log = logging.getLogger(__name__)
 

@@ -22,19 +22,10 @@ from finsy import (
 from finsy.p4entity import P4Entity
 from finsy.p4schema import P4EntityMap
 
-from ina.controller.errors import SwitchError
-from ina.controller.switches.items import (
-    Cell,
-    Count,
-    Entry,
-    Group,
-    Item,
-    MatchValue,
-    PortState,
-    ReadEntry,
-)
 from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 from ina.p4 import CompiledProgram
+from ina.tables.errors import SwitchError
+from ina.tables.values import Count, Counter, Entry, Group, Item, MatchValue, PortState
 
 PIPE = "pipe."
 
@@ -116,7 +107,7 @@ class P4RuntimeSwitch:
         """See :class:`SwitchSession`."""
         await self.session.delete(self._encode(items))
 
-    async def read_entries(self, table: str = "") -> list[ReadEntry]:
+    async def read_entries(self, table: str = "") -> list[Entry]:
         """See :class:`SwitchSession`."""
         wanted = P4TableEntry(self._table(table)) if table else P4TableEntry()
         entries = await self.session.read([wanted])
@@ -132,21 +123,21 @@ class P4RuntimeSwitch:
             for group in await self.session.read([P4MulticastGroupEntry()])
         ]
 
-    async def read_cells(self, cells: Sequence[Cell]) -> list[tuple[Cell, Count]]:
+    async def read_cells(self, cells: Sequence[Counter]) -> list[tuple[Counter, Count]]:
         """See :class:`SwitchSession`."""
         if not cells:
             return []
-        wanted = [P4CounterEntry(self._counter(cell.counter), index=cell.index) for cell in cells]
+        wanted = [P4CounterEntry(self._counter(cell.name), index=cell.index) for cell in cells]
         return [
-            (Cell(self._full_counter(found.counter_id), found.index or 0), _count(found))
+            (Counter(self._full_counter(found.counter_id), found.index or 0), _count(found))
             for found in await self.session.read(wanted)
         ]
 
-    async def clear_cells(self, cells: Sequence[Cell]) -> None:
+    async def clear_cells(self, cells: Sequence[Counter]) -> None:
         """See :class:`SwitchSession`."""
         await self.session.modify(
             [
-                P4CounterEntry(self._counter(cell.counter), index=cell.index, data=P4CounterData())
+                P4CounterEntry(self._counter(cell.name), index=cell.index, data=P4CounterData())
                 for cell in cells
             ]
         )
@@ -167,13 +158,13 @@ class P4RuntimeSwitch:
     def _encode(self, items: Iterable[Item]) -> list[P4Entity]:
         return entities(self._schema, items)
 
-    def _read_entry(self, entry: P4TableEntry) -> ReadEntry:
+    def _read_entry(self, entry: P4TableEntry) -> Entry:
         action: Any = entry.action
-        return ReadEntry(
+        return Entry(
             _bare(self._schema.tables[entry.table_id].name),
-            _match(entry),
+            tuple(_match(entry).items()),
             "" if action is None else _bare(self._schema.actions[action.name].name),
-            {} if action is None else dict(action.args),
+            () if action is None else tuple(action.args.items()),
         )
 
     def _table(self, name: str) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 
 import grpc
 
-from ina.controller.errors import SwitchError
-from ina.controller.switches.items import Cell, Count, Entry, Group, Item, MatchValue, ReadEntry
 from ina.controller.switches.southbound.bfrt.multicast import Multicast
 from ina.controller.switches.southbound.bfrt.program import Program
 from ina.controller.switches.southbound.bfrt.refusals import Refusals
+from ina.tables.errors import SwitchError
+from ina.tables.values import Count, Counter, Entry, Group, Item, MatchValue
 
 SOFTWARE, HARDWARE = {"from_hw": False}, {"from_hw": True}
 """Whether to read what the driver remembers, or the chip: counters are only there."""
@@ -40,7 +40,7 @@ class Entries:
         """In their order; what is not there is no error."""
         self._write(items, self._remove, lambda group: self._multicast.delete(group.number))
 
-    def read(self, tables: Iterable[str]) -> list[ReadEntry]:
+    def read(self, tables: Iterable[str]) -> list[Entry]:
         """The entries of these tables."""
         return [
             self._program.read_entry(table, key, data)
@@ -67,16 +67,16 @@ class Entries:
             for data, key in self._read(table, HARDWARE)
         ]
 
-    def cells(self, cells: Sequence[Cell]) -> list[tuple[Cell, Count]]:
+    def cells(self, cells: Sequence[Counter]) -> list[tuple[Counter, Count]]:
         """What these cells have seen, in all pipes together."""
         return [(cell, self._cell(cell)) for cell in cells]
 
-    def clear(self, cells: Sequence[Cell]) -> None:
+    def clear(self, cells: Sequence[Counter]) -> None:
         """Sets these cells to 0."""
         for cell in cells:
-            key = self._program.cell_key(cell.counter, cell.index)
-            data = self._program.zero(cell.counter)
-            self._program.table(cell.counter).entry_mod(self._target, [key], [data])
+            key = self._program.cell_key(cell.name, cell.index)
+            data = self._program.zero(cell.name)
+            self._program.table(cell.name).entry_mod(self._target, [key], [data])
 
     def _write(
         self,
@@ -127,9 +127,9 @@ class Entries:
         found = self._program.table(table).entry_get(self._target, [], flags)
         return [(data, key) for data, key in found if key is not None and data is not None]
 
-    def _cell(self, cell: Cell) -> Count:
-        key = self._program.cell_key(cell.counter, cell.index)
-        found = self._program.table(cell.counter).entry_get(self._target, [key], HARDWARE)
+    def _cell(self, cell: Counter) -> Count:
+        key = self._program.cell_key(cell.name, cell.index)
+        found = self._program.table(cell.name).entry_get(self._target, [key], HARDWARE)
         for data, _ in found:
             return self._program.count(data)
-        raise self._refusals.error(f"counter {cell.counter} has no cell {cell.index}", refused=True)
+        raise self._refusals.error(f"counter {cell.name} has no cell {cell.index}", refused=True)

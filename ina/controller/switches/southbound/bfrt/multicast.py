@@ -11,8 +11,8 @@ from typing import Any
 
 import grpc
 
-from ina.controller.switches.items import Group
 from ina.controller.switches.southbound.bfrt.refusals import Refusals
+from ina.tables.values import Group
 
 GROUPS, NODES = "$pre.mgid", "$pre.node"
 _GROUP, _NODE = "$MGID", "$MULTICAST_NODE_ID"

@@ -9,10 +9,10 @@ from typing import Any
 import grpc
 
 from ina.controller.config.tofino import PortConfig
-from ina.controller.errors import SwitchError
-from ina.controller.switches.items import PortState
 from ina.controller.switches.southbound.bfrt.refusals import Refusals
 from ina.fabric.ports import PortRef
+from ina.tables.errors import SwitchError
+from ina.tables.values import PortState
 
 _log = logging.getLogger(__name__)
 

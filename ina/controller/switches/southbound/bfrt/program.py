@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv4Address
 from typing import Any
 
-from ina.controller.errors import SwitchError
 from ina.controller.job import Job
-from ina.controller.switches.items import Count, Entry, MatchValue, ReadEntry
 from ina.controller.switches.plan import epoch_mark, own_address, plan_job
 from ina.controller.switches.southbound.bfrt.refusals import Refusals
 from ina.p4 import names
 from ina.p4.catalogue import ProgramId
+from ina.tables.errors import SwitchError
+from ina.tables.values import Count, Entry, MatchValue
 from ina.trees.data_address import DataAddress
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import forest_of
@@ -109,7 +109,7 @@ class Program:
             [self._gc.DataTuple(PACKETS, 0), self._gc.DataTuple(BYTES, 0)]
         )
 
-    def read_entry(self, name: str, key: Any, data: Any) -> ReadEntry:
+    def read_entry(self, name: str, key: Any, data: Any) -> Entry:
         """What was read, in the program's terms."""
         values = data.to_dict()
         params = {
@@ -117,7 +117,8 @@ class Program:
             for field, value in values.items()
             if field not in _OWN_FIELDS and not field.startswith("$")
         }
-        return ReadEntry(name, self.match(key), values["action_name"] or "", params)
+        match = tuple(self.match(key).items())
+        return Entry(name, match, values["action_name"] or "", tuple(params.items()))
 
     def match(self, key: Any) -> dict[str, MatchValue]:
         """A key that was read."""

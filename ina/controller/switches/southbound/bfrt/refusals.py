@@ -1,4 +1,4 @@
-"""The client's exceptions as :class:`~ina.controller.errors.SwitchError`, in one line."""
+"""The client's exceptions as :class:`~ina.tables.errors.SwitchError`, in one line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from ina.controller.errors import SwitchError
+from ina.tables.errors import SwitchError
 
 _NAMES = {code.value[0]: code for code in grpc.StatusCode}
 

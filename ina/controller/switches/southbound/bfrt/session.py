@@ -18,8 +18,6 @@ from typing import Any, TypeVar
 import grpc
 
 from ina.controller.config import Config, SwitchConfig
-from ina.controller.errors import SwitchError
-from ina.controller.switches.items import Cell, Count, Group, Item, MatchValue, PortState, ReadEntry
 from ina.controller.switches.plan import FIRST_GROUP, epoch_mark
 from ina.controller.switches.southbound.bfrt.caller import Caller
 from ina.controller.switches.southbound.bfrt.entries import Entries
@@ -30,6 +28,8 @@ from ina.controller.switches.southbound.bfrt.program import Program
 from ina.controller.switches.southbound.bfrt.refusals import Refusals
 from ina.controller.switches.southbound.bfrt.sde import load_client
 from ina.p4 import names
+from ina.tables.errors import SwitchError
+from ina.tables.values import Count, Counter, Entry, Group, Item, MatchValue, PortState
 
 _log = logging.getLogger(__name__)
 
@@ -154,7 +154,7 @@ class BfrtSwitch:
         """See :class:`SwitchSession`."""
         await self._call("delete", lambda: self._entries.delete(items))
 
-    async def read_entries(self, table: str = "") -> list[ReadEntry]:
+    async def read_entries(self, table: str = "") -> list[Entry]:
         """See :class:`SwitchSession`. Tables whose entries the program fixes are left out."""
         tables = [table] if table else list(self._program.tables())
         return await self._call("read", lambda: self._entries.read(tables))
@@ -163,11 +163,11 @@ class BfrtSwitch:
         """See :class:`SwitchSession`."""
         return await self._call("read groups", self._multicast.read)
 
-    async def read_cells(self, cells: Sequence[Cell]) -> list[tuple[Cell, Count]]:
+    async def read_cells(self, cells: Sequence[Counter]) -> list[tuple[Counter, Count]]:
         """See :class:`SwitchSession`. Of all pipes together."""
         return await self._call("read counters", lambda: self._entries.cells(cells))
 
-    async def clear_cells(self, cells: Sequence[Cell]) -> None:
+    async def clear_cells(self, cells: Sequence[Counter]) -> None:
         """See :class:`SwitchSession`."""
         await self._call("clear counters", lambda: self._entries.clear(cells))
 
