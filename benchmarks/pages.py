@@ -11,19 +11,19 @@ from __future__ import annotations
 import csv
 import functools
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from benchmarks import comparisons, measured
+from benchmarks.tables import markdown, with_table
 from ina.bench import allreduce
 from ina.bench.figure import figure_of
 from ina.bench.report import Report
 from ina.errors import InvalidInputError
 
 ROOT = Path(__file__).resolve().parent.parent
-BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 FULL = {
     "benchmarks/results": "results/benchmarks.md",
     "benchmarks/results/windows": "results/windows.md",
@@ -32,12 +32,6 @@ FULL = {
 """By the folder of the results: the site's page of all rows."""
 TABLES = {"hosts.csv": "Hosts of several ranks", "windows-on-links.csv": "Windows on one link"}
 """What was written down by hand of runs, and its title."""
-
-
-def markdown(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table."""
-    cells = [titles, ["---"] * len(titles), *rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
 def _csv_table(name: str) -> str:
@@ -99,15 +93,6 @@ def plots() -> dict[str, str]:
 
 def _star(of: Mapping[str, Report]) -> Figure:
     return figure_of(allreduce.panels(of["star"].rows), "all-reduce, star of 1 Gbit/s, float32 sum")
-
-
-def with_table(page: str, text: str, table: str) -> str:
-    """The page with another table. Raises InvalidInputError: it has no place for one."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise InvalidInputError(f"docs/{page}: no {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
 
 
 def write(*, only_check: bool = False) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchmarks import comparisons, measured, pages, record
+from benchmarks import comparisons, measured, pages, record, tables
 from ina.bench import report
 from ina.bench.report import Report
 from ina.errors import InvalidInputError
@@ -41,12 +41,12 @@ def test_another_table_is_noticed_and_mended(
 
 def test_a_page_without_marks_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"docs/a\.md: no <!-- results: begin -->"):
-        pages.with_table("a.md", "text", "table")
+        tables.with_table("a.md", "text", "table")
 
 
 def test_each_measurement_of_ina_has_a_line() -> None:
     reports = measured.reports()
-    text = pages.markdown(measured.TITLES, measured.lines(reports))
+    text = tables.markdown(measured.TITLES, measured.lines(reports))
     for name in ("star", "host"):
         rows = [row for row in reports[name].rows if row["backend"] == "ina"]
         assert rows
@@ -89,5 +89,5 @@ def test_all_rows_that_were_saved_are_on_the_site() -> None:
     assert saved == {it.name for it in comparisons.windows_sections()}
     saved = {path.stem for path in (measured.RESULTS / "routing").glob("*.csv")}
     assert saved == {it.name for it in comparisons.routing_sections()}
-    tables = {path.name for path in measured.RESULTS.glob("*.csv")}
-    assert tables == pages.TABLES.keys()
+    found_tables = {path.name for path in measured.RESULTS.glob("*.csv")}
+    assert found_tables == pages.TABLES.keys()

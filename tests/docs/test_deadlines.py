@@ -1,4 +1,4 @@
-"""docs/deadlines.md has every deadline of the sources, with its value and a test, and no other."""
+"""tests/docs/deadlines.md has each deadline of the sources, with its value and a test, no other."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs import timed
+from tests.docs import timed, timeouts
 from tests.docs.timed import Value
 from tests.lines import ROOT
 
-PAGE = ROOT / "docs" / "deadlines.md"
+PAGE = timeouts.ROWS
 NO_WAITS = {
     "ina/controller/routing/from_fabric.py::USUAL_BITS_PER_S": "a rate",
     "ina/controller/routing/policies/grid.py::LIMIT_S": "of computing, which nobody waits for",
@@ -106,6 +106,39 @@ def test_each_deadline_has_a_test() -> None:
     """The first two tables' heads say so; those of pauses have no such column."""
     page = PAGE.read_text().partition("## Pauses")[0]
     assert [keys for _, keys, tests in rows(page) if len(tests) != 1] == []
+
+
+def test_what_a_user_can_change_is_on_the_page_of_timeouts() -> None:
+    """``python -m tests.docs.timeouts`` writes it."""
+    table = timeouts.changeable(PAGE.read_text())
+    assert table.count("\n| ") > 40
+    assert f"{table}\n<!-- results: end -->" in timeouts.PAGE.read_text()
+
+
+ROWS = """
+## Joining
+
+| who waits, for what | how long | changed by | then | in | test |
+| --- | --- | --- | --- | --- | --- |
+| a join | 3 s | — | an error | `a` | `b` |
+| … of a group | 4 s | `X` | the same | `a` | `b` |
+
+## Others
+
+| who waits, for what | how long | changed by | then | in | test |
+| --- | --- | --- | --- | --- | --- |
+| a look | 3 s | — | an error | `a` | `b` |
+"""
+
+
+def test_of_a_row_that_goes_on_the_whole_is_shown() -> None:
+    assert timeouts.changeable(ROWS).splitlines() == [
+        "## Joining",
+        "",
+        "| who waits, for what | how long | changed by | then |",
+        "| --- | --- | --- | --- |",
+        "| a join: of a group | 4 s | `X` | the same |",
+    ]
 
 
 def test_no_deadline_is_a_number_without_a_name() -> None:

@@ -1,6 +1,6 @@
 """Everything in ina's sources that names a time, and every wait that has none: from the text alone.
 
-``docs/deadlines.md`` has to have them all; tests hold it to that.
+``tests/docs/deadlines.md`` has to have them all; tests hold it to that.
 """
 
 from __future__ import annotations
