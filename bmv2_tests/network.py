@@ -21,7 +21,7 @@ from bmv2_tests.topologies import (
     SwitchPlace,
     gateway_mac,
 )
-from ina.p4.catalogue import POOL
+from ina.p4.names import DEFAULT_MODE
 
 from mininet.net import Mininet  # isort: skip
 
@@ -39,7 +39,7 @@ class Network:
     folder: Path
     values: int
     """A packet, of all switches."""
-    mode: str = POOL
+    mode: str = DEFAULT_MODE
     """Of their program."""
     processes: list[NodeProcess] = field(default_factory=list)
     controller: str = _LISTEN
@@ -94,7 +94,7 @@ def running(
     values: int = 64,
     target: str | None = None,
     config: str = "",
-    mode: str = POOL,
+    mode: str = DEFAULT_MODE,
     **switch_options: Any,
 ) -> Iterator[Network]:
     """``target``: what the controller is told of the switches, ``kind`` if nothing else;

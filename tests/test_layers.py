@@ -32,6 +32,7 @@ BELOW = {
     "fabric": {"document", "errors"},
     "trees": {"errors", "protocol", "p4", "fabric"},
     "tables": {"errors", "rpc", "p4"},
+    "modes": {"errors", "protocol", "p4", "tables", "trees"},
     "pcap": {"errors", "protocol"},
     "metrics": {"errors"},
     "congestion": {"document", "errors", "extension"},
@@ -39,7 +40,7 @@ BELOW = {
     "host": {"congestion", "errors", "extension", "log", "protocol", "rpc", "p4", "metrics"},
     "controller": {
         *("congestion", "errors", "log", "protocol", "rpc", "p4", "metrics", "switch"),
-        *("document", "fabric", "tables", "trees", "units"),
+        *("document", "fabric", "modes", "tables", "trees", "units"),
     },
     "doctor": {
         "errors",
@@ -57,6 +58,7 @@ BELOW = {
         "trees",
     },
     "testing": {
+        "modes",
         "errors",
         "extension",
         "netns",
@@ -84,6 +86,7 @@ BELOW = {
     },
     "torch": {
         "congestion",
+        "modes",
         "errors",
         "log",
         "units",
@@ -100,16 +103,17 @@ BELOW = {
     },
     "sim": {
         *("congestion", "errors", "extension", "pcap", "protocol", "rpc", "p4", "switch", "host"),
-        *("controller", "document", "fabric", "tables", "testing", "trees"),
+        *("controller", "document", "fabric", "modes", "tables", "testing", "trees"),
     },
     "bench": {
         *("errors", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
-        *("emulate", "fabric", "netns", "sim", "tables", "testing", "torch", "trees", "units"),
+        *("emulate", "fabric", "modes", "netns", "sim", "tables", "testing", "torch"),
+        *("trees", "units"),
     },
     "cli": {
         *("errors", "log", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
         *("bench", "doctor", "emulate", "files", "pcap", "sim", "testing", "torch", "units"),
-        *("congestion", "document", "fabric", "tables", "trees"),
+        *("congestion", "document", "fabric", "modes", "tables", "trees"),
     },
     "__main__": {"cli"},
 }

@@ -37,8 +37,8 @@ from ina.files import root
 from ina.netns import NetnsError
 from ina.p4 import compile as p4_compile
 from ina.p4 import tofino
-from ina.p4.catalogue import POOL
 from ina.p4.errors import P4cMissingError, P4CompileError
+from ina.p4.names import POOL
 from ina.switch import cache, server
 from ina.switch.errors import CompilationError
 from ina.switch.ports import UdpPort

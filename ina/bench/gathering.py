@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ina.host import Session
 from ina.host.wishes import Wishes
+from ina.p4.names import DEFAULT_MODE
 
 TIMEOUT_S = 300.0
 """Of a join, of waiting for other jobs' slots, and of each sum."""
@@ -20,7 +21,7 @@ Rows: TypeAlias = npt.NDArray[np.int32]
 
 
 def joined(
-    job: str, rank: int, workers: int, slots: int, *, mode: str = "pool", tenant: str = ""
+    job: str, rank: int, workers: int, slots: int, *, mode: str = DEFAULT_MODE, tenant: str = ""
 ) -> Session:
     """A session over UDP at the environment's controller; ``slots``: both versions of them.
 

@@ -179,7 +179,7 @@ def measure(
     workers: int,
     *,
     shared: bool = False,
-    mode: str = names.PROGRAM,
+    mode: str = names.DEFAULT_MODE,
     claims: bool = False,
     rounds: int = 60,
     repeats: int = 9,
@@ -260,7 +260,7 @@ def _how(result: Result) -> str:
     one = (
         ", up" if result.claims else ", one copy for all" if result.copies < result.workers else ""
     )
-    mode = "" if result.mode == names.PROGRAM else f"mode {result.mode}, "
+    mode = "" if result.mode == names.DEFAULT_MODE else f"mode {result.mode}, "
     return f"{mode}{result.values} values, n={result.workers}{one}"
 
 

@@ -52,7 +52,7 @@ def _group() -> None:
 def conformance(
     device: Annotated[str, DEVICE] = "soft",
     port_map: Annotated[list[str] | None, PORT_MAP] = None,
-    mode: Annotated[str, MODE] = names.PROGRAM,
+    mode: Annotated[str, MODE] = names.DEFAULT_MODE,
     values: Annotated[int, VALUES] = 0,
     only: Annotated[
         str, typer.Option(metavar="PATTERN", help='Cases by name, as "repeat/*".')
@@ -88,7 +88,7 @@ def diff(
     packets: Annotated[
         int, typer.Option(min=1, help="Packets to compare, for each build.")
     ] = 10_000,
-    mode: Annotated[str, MODE] = names.PROGRAM,
+    mode: Annotated[str, MODE] = names.DEFAULT_MODE,
     values: Annotated[int, VALUES] = 0,
     seed: Annotated[int, typer.Option(help="The same seed gives the same packets.")] = 1,
     out: Annotated[

@@ -1,6 +1,6 @@
 """A soft switch and a controller inside this process, for a job that has none.
 
-With mode ``shared`` an aggregator, too.
+With a mode that needs one, an aggregator, too.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, ClassVar
 
+from ina import modes
 from ina.controller.app import ControllerApp
 from ina.controller.config import DEFAULT_JOB_SLOTS, EMBEDDED_LEASE_S, make_config
 from ina.controller.switches.southbound.p4runtime import CONNECT_TIMEOUT_S, PIPELINE_TIMEOUT_S
-from ina.p4.catalogue import POOL, SHARED
+from ina.p4.names import DEFAULT_MODE
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.tls import from_environment, server_credentials
@@ -53,7 +54,7 @@ class Embedded:
         loss_seed: int = 0,
         config: Mapping[str, Mapping[str, Any]] | None = None,
         shm: bool = False,
-        mode: str = POOL,
+        mode: str = DEFAULT_MODE,
     ) -> None:
         """What to run.
 
@@ -65,8 +66,8 @@ class Embedded:
                 direction; drawn from a generator seeded with ``loss_seed``.
             config: more of the controller's configuration, as in its file: keys by table.
             shm: whether workers on this host, of this user, may use shared memory instead of UDP.
-            mode: of the switch's program, and of jobs that do not ask; with ``shared`` there is an
-                aggregator, too.
+            mode: of the switch's program, and of jobs that do not ask; there is an aggregator, too,
+                if it needs one.
         """
         self._config = config or {}
         self._slots = slots or _slots_for(values)
@@ -84,8 +85,8 @@ class Embedded:
         )
         self._mode = mode
         self.aggregator: SoftSwitch | None = None
-        """With mode ``shared``."""
-        if mode == SHARED:
+        """If the mode needs one."""
+        if modes.of(mode).needs_aggregator:
             self.aggregator = SoftSwitch([UdpPort(DATA_PORT, host)], grpc_addr="127.0.0.1:0")
         self._app: ControllerApp | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

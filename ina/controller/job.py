@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ina.controller.change import Change
-from ina.p4.catalogue import POOL
+from ina.p4.names import DEFAULT_MODE
 from ina.protocol.verify import Verify
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import Forest
@@ -91,7 +91,7 @@ class Job:
     departures: dict[int, Departure] = field(default_factory=dict)
     """By rank: who has left a job that runs, and said how far it had come."""
     state: JobState = JobState.JOINING
-    mode: str = POOL
+    mode: str = DEFAULT_MODE
     """Of its mapping: whether it has slots of its own, or shares those of switches."""
     tenant: str = "default"
     priority: int = 0

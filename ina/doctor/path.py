@@ -17,7 +17,7 @@ from ina.doctor.probe import Echo, Prober
 from ina.doctor.verdict import BothEnds, Step, judge_full, judge_small
 from ina.host.errors import TransportError
 from ina.host.udp import open_socket
-from ina.p4.catalogue import POOL
+from ina.p4.names import DEFAULT_MODE
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.absence import why_absent
@@ -76,7 +76,7 @@ def examine_path(
                 if _RUNS_NONE not in _details(error):
                     raise
                 job += "-pool"  # the first one forgets itself, as nobody joins it
-                created, sock, joined = asked.join(job, POOL)
+                created, sock, joined = asked.join(job, DEFAULT_MODE)
         except (grpc.RpcError, TransportError) as error:
             yield _refused(controller, error)
             return

@@ -24,7 +24,7 @@ from ina.emulate.switches import Switches, parts
 from ina.emulate.topology import Topology
 from ina.errors import DeadlineError
 from ina.netns import within
-from ina.p4.catalogue import POOL
+from ina.p4.names import DEFAULT_MODE
 
 Progress = Callable[[str], None]
 CONTROLLER_TIMEOUT_S = 120.0
@@ -94,7 +94,7 @@ def emulate(
     namespaces.require_privileges()
     nodes.require_switches(topology)
     config = nodes.controller_config(topology) if topology.aggregators else None
-    program = (config.switch.values, config.switch.mode) if config else (0, POOL)
+    program = (config.switch.values, config.switch.mode) if config else (0, DEFAULT_MODE)
     switches = Switches(topology, program, folder, progress)
     spaces = wiring.namespaces_of(topology)
     folder.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from ina.emulate.errors import TopologyError
 from ina.emulate.topology import Switch, Topology
 from ina.fabric.topology_json import convert
 from ina.p4 import compiled, names
-from ina.p4.catalogue import POOL
+from ina.p4.names import DEFAULT_MODE
 from ina.p4.origin import warn_if_changed
 
 FORWARD_DIR = Path(__file__).resolve().parent / "programs"
@@ -94,7 +94,7 @@ def grpc_address(topology: Topology, switch: str) -> str:
     return f"127.0.0.1:{FIRST_GRPC_PORT + topology.device_id(switch) - 1}"
 
 
-def plan_switches(topology: Topology, values: int, mode: str = POOL) -> list[SwitchPlan]:
+def plan_switches(topology: Topology, values: int, mode: str = DEFAULT_MODE) -> list[SwitchPlan]:
     """``values``, ``mode``: of ina's program, on the switches that sum.
 
     Raises :class:`TopologyError`: a ``runtime_json`` cannot be used.

@@ -1,4 +1,4 @@
-"""The aggregator of a job of mode ``shared``, in the process of its rank 0.
+"""The aggregator of a job whose mode wants one, in the process of its rank 0.
 
 There its results are made where the controller has no aggregator. It is a soft switch, which this
 library does not know: who runs workers, as ``ina.torch`` does, brings it.

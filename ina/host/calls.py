@@ -26,7 +26,8 @@ from ina.host.errors import (
 )
 from ina.host.ticket import Ticket
 from ina.host.trees import TreePlace
-from ina.p4.catalogue import MODES, POOL, V1MODEL
+from ina.p4.catalogue import V1MODEL
+from ina.p4.names import DEFAULT_MODE, MODES
 from ina.protocol.spec import VERSION
 from ina.protocol.verify import checked_verify
 from ina.rpc import controller_pb2 as pb2
@@ -175,7 +176,7 @@ def ticket_of(
         summands=joined.summands,
         divisor=joined.divisor,
         congestion=congestion_of(joined),
-        mode=created.program.mode or POOL,
+        mode=created.program.mode or DEFAULT_MODE,
         target=created.program.target or V1MODEL,
         verify=checked_verify("the controller's verify", joined.verify or "off"),
         check_key=joined.check_key,

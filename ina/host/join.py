@@ -26,7 +26,6 @@ from ina.host.own_addresses import own_addresses, towards
 from ina.host.shm import ShmLink
 from ina.host.ticket import Ticket
 from ina.host.wishes import NO_WISHES, Wishes
-from ina.p4.catalogue import POOL
 from ina.protocol.dscp import checked_dscp
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VERSION
 from ina.protocol.verify import Verify
@@ -60,7 +59,7 @@ class JoinRequest:
     node: HostNode | None = None  # this rank's part in its host's node; None: there is none
     wishes: Wishes = NO_WISHES
     dscp: int | None = None  # of its packets; None: as its tenant has it
-    mode: str = ""  # "pool", "shared"; empty: as the other workers ask, or as is usual
+    mode: str = ""  # of ina.modes; empty: as the other workers ask, or as is usual
     aggregator: OwnAggregator | None = None  # for the job, of rank 0; None: it brings none
 
     def __post_init__(self) -> None:
@@ -155,7 +154,6 @@ def _try_once(
     patience.heard()  # from here on it is the other ranks that are waited for
     deadline = min(deadline, time.monotonic() + request.timeout_s)  # the queue is over
     check_created(created, client.address)
-    _check_mode(request, created, client.address)
     link, place = _open(request, created, deadline)
     joined: pb2.JoinReply | None = None
     try:
@@ -278,16 +276,6 @@ def _open(
     return near, place
 
 
-def _check_mode(request: JoinRequest, created: pb2.CreateJobReply, address: str) -> None:
-    """Raise ControllerError if its controller knows of no modes; older ones have one."""
-    mode = created.mode or POOL
-    if request.mode and request.mode != mode:
-        raise ControllerError(
-            f"controller {address}: job {request.job!r} would have mode {mode!r}, not"
-            f" {request.mode!r}: the controller's ina is older; install the same version"
-        )
-
-
 def _open_aggregator(request: JoinRequest, created: pb2.CreateJobReply) -> pb2.HostNode | None:
     """Of rank 0, where the controller has none. Raises TransportError and what open() raises."""
     if not created.wants_aggregator or request.rank != 0:
@@ -295,8 +283,8 @@ def _open_aggregator(request: JoinRequest, created: pb2.CreateJobReply) -> pb2.H
     who = f"job {request.job!r} rank {request.rank}"
     if request.aggregator is None:
         raise TransportError(
-            f"{who}: mode 'shared' wants an aggregator, and this worker brings none: list one in"
-            " the controller's file ([[aggregator]]), and run it by ina aggregator"
+            f"{who}: mode {created.mode!r} wants an aggregator, and this worker brings none: list"
+            " one in the controller's file ([[aggregator]]), and run it by ina aggregator"
         )
     own_host = request.host or towards(created.switch_host)
     place = request.aggregator.open(created.values_per_packet, own_host)

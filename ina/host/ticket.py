@@ -9,7 +9,8 @@ from ina.congestion import Congestion
 from ina.extension.host import RtoLimits, VerifyMode, WorkerConfig
 from ina.host.errors import InvalidTicketError, WorldSizeError
 from ina.host.trees import TreePlace, check_trees
-from ina.p4.catalogue import MODES, POOL, V1MODEL, ProgramId
+from ina.p4.catalogue import V1MODEL, ProgramId
+from ina.p4.names import DEFAULT_MODE, MODES
 from ina.protocol.spec import MAX_WORKERS, MAX_WORLD_SIZE
 from ina.protocol.verify import CHECK_KEY_BYTES, Verify, checked_verify
 
@@ -55,7 +56,9 @@ class Ticket:
     expected_bitmap: int = 0  # contributors that a whole result names; 0: all ranks of the job
     summands: int = 0  # contributions in a sum: what the scale of floats leaves room for; 0: ranks
     divisor: int = 0  # of an average; 0: as many as there are ranks
-    mode: str = POOL  # of the switch's program, and its target: with the values they name it
+    mode: str = (
+        DEFAULT_MODE  # of the switch's program, and its target: with the values they name it
+    )
     target: str = V1MODEL
     verify: Verify = "off"  # how sums are verified, the same on all workers
     check_key: bytes = field(default=b"", repr=False)  # of verify "keyed": all workers', secret

@@ -14,11 +14,6 @@ from ina.p4.programs import CompiledProgram, compiled
 from ina.p4.tofino import TARGETS
 from ina.protocol.spec import MAX_WORKERS, VALUES_PER_PACKET_BUILDS
 
-POOL = names.PROGRAM
-"""The mode in which a job has slots of its own and all of its workers are in each sum."""
-SHARED = names.SHARED
-"""The mode in which jobs claim slots that they share, and an aggregator has the rest."""
-MODES = names.MODES
 V1MODEL = "v1model"
 """The target of what p4c makes for the soft switch and for BMv2."""
 
@@ -67,7 +62,7 @@ class Capabilities:
 
 
 def _of(mode: str, *, has_pipes: bool, on_chip: str | None = None) -> Capabilities:
-    shares = mode == SHARED
+    shares = mode == names.SHARED
     return Capabilities(
         names.SLOTS_TOTAL,
         names.JOBS_TOTAL,

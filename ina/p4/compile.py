@@ -130,7 +130,7 @@ def compile_program(
     return outputs
 
 
-def compile_build(values: int, out_dir: Path, mode: str = names.PROGRAM) -> tuple[Path, Path]:
+def compile_build(values: int, out_dir: Path, mode: str = names.DEFAULT_MODE) -> tuple[Path, Path]:
     """Compile a mode's program with `values` values a packet into `out_dir`; return both files.
 
     Raises: as compile_program.

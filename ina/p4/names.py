@@ -6,11 +6,13 @@ P4Info of every build.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final
 
-PROGRAM: Final = "pool"  # the mode in which a job has slots of its own
-SHARED: Final = "shared"  # in which jobs claim slots that they share, and have an aggregator
-MODES: Final = (PROGRAM, SHARED)
+POOL: Final = "pool"  # the program of jobs with slots of their own
+SHARED: Final = "shared"  # of those, and of jobs that claim slots that they share
+MODES: Final = (POOL, SHARED)  # each the name of the mode that the program was made for
+DEFAULT_MODE: Final = POOL  # whose jobs every program can sum
 CPU_PORT: Final = 510  # packet-in and packet-out
 OWN_ADDRESSES_TOTAL: Final = 16  # at which the switch itself is reached
 SLOTS_TOTAL: Final = 8192  # slots of the whole switch, physical indices 0..8191
@@ -113,6 +115,23 @@ JOB_COUNTERS: Final = (
 DROPS: Final = "PoolIngress.distribute.drops"
 
 
+JOB_TABLES: Final = (MEMBERS, JOBS, CHILDREN, RECEIVERS)
+"""Those that only the controller fills with jobs, in the order of removal."""
+
+_FURTHER_COUNTERS: Final = {SHARED: SHARED_JOB_COUNTERS}
+_FURTHER_TABLES: Final = {SHARED: (OWNERS,)}
+"""By the program's mode: what it has besides; tables to be removed from last."""
+
+ALL_JOB_COUNTERS: Final = (*JOB_COUNTERS, *chain.from_iterable(_FURTHER_COUNTERS.values()))
+ALL_JOB_TABLES: Final = (*JOB_TABLES, *chain.from_iterable(_FURTHER_TABLES.values()))
+"""Of any program."""
+
+
 def job_counters(mode: str) -> tuple[str, ...]:
     """The indirect counters by job of a mode's program."""
-    return (*JOB_COUNTERS, *(SHARED_JOB_COUNTERS if mode == SHARED else ()))
+    return (*JOB_COUNTERS, *_FURTHER_COUNTERS.get(mode, ()))
+
+
+def job_tables(mode: str) -> tuple[str, ...]:
+    """The tables of jobs of a mode's program, in the order of removal."""
+    return (*JOB_TABLES, *_FURTHER_TABLES.get(mode, ()))

@@ -42,7 +42,7 @@ def program_source(mode: str) -> Path:
     return P4_DIR / "v1model" / f"{mode}.p4"
 
 
-def build_name(values: int, mode: str = names.PROGRAM) -> str:
+def build_name(values: int, mode: str = names.DEFAULT_MODE) -> str:
     """Return the file stem of the build of a mode's program with `values` values a packet."""
     return f"{mode}_v1model_{values}"
 
@@ -80,7 +80,7 @@ def tree_sha256(directory: Path) -> str:
     return digest.hexdigest()
 
 
-def compiled(values: int, mode: str = names.PROGRAM) -> CompiledProgram:
+def compiled(values: int, mode: str = names.DEFAULT_MODE) -> CompiledProgram:
     """Return the checked-in build of a mode's program with `values` int32 values a packet.
 
     Raises:

@@ -66,7 +66,7 @@ def find_tool(name: str, variable: str) -> Path | None:
     return Path(found) if found else None
 
 
-def tofino_source(mode: str = names.PROGRAM) -> Path:
+def tofino_source(mode: str = names.DEFAULT_MODE) -> Path:
     """The program of a mode for Tofino. Raises as :func:`ina.files.root`."""
     return root() / "tofino" / f"{mode}.p4"
 

@@ -7,9 +7,9 @@ ranks, no switch and no control message comes to harm, an end is a broken promis
 
 from __future__ import annotations
 
+from ina import modes
 from ina.host.errors import OperationTimeoutError
 from ina.p4 import names
-from ina.p4.catalogue import SHARED
 from ina.sim.scenario import JobSpec, LinkSpec, Scenario
 
 _MOST_LOSS = 0.05
@@ -75,7 +75,7 @@ def scripted_end(scenario: Scenario, job: JobSpec, ended_s: float) -> str:
 
 def _only_shares(scenario: Scenario, job: JobSpec, switch: str) -> bool:
     """Whether a job has slots there with others alone, so that nothing is missing without them."""
-    if job.mode != SHARED or switch in scenario.switch.aggregators:
+    if modes.of(job.mode).is_sized or switch in scenario.switch.aggregators:
         return False
     if any(fault.mode and fault.where == job.name for fault in scenario.fault):
         return False  # it may have slots of its own by then

@@ -7,7 +7,7 @@ import random
 from msgspec.structs import replace
 
 from ina.controller.memory.patience import STEPS
-from ina.p4.catalogue import SHARED
+from ina.p4.names import POOL, SHARED
 from ina.sim.errors import ScenarioError
 from ina.sim.racks import joined, tree_of
 from ina.sim.scenario import (
@@ -53,7 +53,7 @@ def _drawn(rng: random.Random, scenario: Scenario, link: LinkSpec) -> Scenario:
         scenario,
         job=jobs,
         switch=SwitchSpec(
-            mode="shared",
+            mode=SHARED,
             shared_slots=rng.choice((1, 1, 2, 2, 4, 4, 8, 16, 64)),
             slot_age_us=round(20 * 50_000 ** rng.random()),  # 20 us to 1 s
         ),
@@ -81,7 +81,7 @@ def _jobs(rng: random.Random, jobs: list[JobSpec]) -> list[JobSpec]:
     return [
         replace(
             job,
-            mode=SHARED if number == first or rng.random() < 0.7 else "pool",
+            mode=SHARED if number == first or rng.random() < 0.7 else POOL,
             slots=rng.choice((2, 2, 4, 4, 8, 16, job.slots)),
             priority=rng.choice((0, 0, 1, STEPS)),
             steps=max(job.steps, rng.randint(1, 6)),
@@ -202,5 +202,5 @@ def _changes(rng: random.Random, jobs: list[JobSpec]) -> list[FaultSpec]:
             slots=rng.choice((0, 0, 2, 8, 64)),
             mode=mode,
         )
-        for mode in ("shared", "pool")
+        for mode in (SHARED, POOL)
     ]

@@ -6,9 +6,9 @@ import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from ina import modes
 from ina.extension import sim as native
 from ina.p4 import compiled, names
-from ina.p4.catalogue import POOL, SHARED
 from ina.sim.errors import ScenarioError
 from ina.sim.racks import joined, ways_between
 from ina.sim.topology import Topology
@@ -132,7 +132,7 @@ class Fabric:
         *,
         seed: int,
         values: int = 64,
-        mode: str = POOL,
+        mode: str = names.DEFAULT_MODE,
         switch: native.SwitchSetup | None = None,
     ) -> None:
         """``values``: a packet, of a build of the program of ``mode``. ``switch``: of P4 switches
@@ -161,7 +161,7 @@ class Fabric:
                 self.bridges[name] = self._nodes[name] = self.network.add_bridge(name)
                 continue
             node = self.network.add_switch(name, names.CPU_PORT, self._switch_setup)
-            mode = self.mode if kind == "p4" else SHARED
+            mode = self.mode if kind == "p4" else modes.of_aggregators().name
             self.switches[name] = SimSwitch(name, node, _program(self.values, mode))
             self._nodes[name] = node
         for cable, port, other_port in self.topology.ports():

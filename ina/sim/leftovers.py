@@ -30,7 +30,7 @@ def _entries(switch: SimSwitch) -> list[str]:
     found = []
     for entry in switch.entries():
         match = dict(entry.match)
-        if entry.table == names.OWNERS or (entry.table in _TABLES and match["job"] != MARK_JOB):
+        if entry.table in names.ALL_JOB_TABLES and match.get("job") != MARK_JOB:
             found.append(f"switch {switch.name} has {entry.table} {match}")
     return found
 

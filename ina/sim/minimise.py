@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from ina.p4.catalogue import SHARED
+from ina import modes
+from ina.p4 import names
 from ina.sim.errors import ScenarioError
 from ina.sim.reading import check
 from ina.sim.scenario import (
@@ -117,26 +118,28 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
 def _less_shared(scenario: Scenario) -> Iterator[Scenario]:
     """Fewer jobs that share slots, with less around them."""
     jobs, ends = scenario.job, scenario.aggregator
-    plain = [replace(job, mode="pool", priority=0, tenant="") for job in jobs]
+    plain = [replace(job, mode=names.DEFAULT_MODE, priority=0, tenant="") for job in jobs]
     control = replace(scenario.controller, quotas={})
-    if scenario.switch.mode == SHARED:
+    if modes.of(scenario.switch.mode).needs_aggregator:
         bare = _without(scenario, {one.name for one in ends})
         faults = _unchanged(bare)
         yield replace(bare, job=plain, switch=SwitchSpec(), controller=control, fault=faults)
     unranked = [replace(job, priority=0, tenant="") for job in jobs]
     yield replace(scenario, job=unranked, controller=control)
     for i, job in enumerate(jobs):
-        if job.mode == SHARED:
+        if modes.of(job.mode).needs_aggregator:
             others = _without(scenario, {one.name for one in ends if one.job == job.name})
-            yield replace(others, job=[*jobs[:i], replace(job, mode="pool"), *jobs[i + 1 :]])
+            yield replace(
+                others, job=[*jobs[:i], replace(job, mode=names.DEFAULT_MODE), *jobs[i + 1 :]]
+            )
     for one in ends:
         if len(ends) > 1:
             yield _without(scenario, {one.name})
 
 
 def _unchanged(scenario: Scenario) -> list[FaultSpec]:
-    """Its faults, without changes to mode shared."""
-    return [fault for fault in scenario.fault if fault.mode != SHARED]
+    """Its faults, without changes to modes that share slots."""
+    return [fault for fault in scenario.fault if fault.mode in ("", names.DEFAULT_MODE)]
 
 
 def _without(scenario: Scenario, names: set[str]) -> Scenario:

@@ -14,7 +14,8 @@ from finsy import P4MulticastGroupEntry, P4Schema, P4TableEntry
 from finsy.p4entity import decode_entity
 from finsy.proto import p4r
 
-from ina.p4 import compiled, names
+from ina import modes
+from ina.p4 import compiled
 from ina.protocol.spec import UDP_PORT
 from ina.rpc import controller_pb2 as pb2
 from ina.sim.fabric import SimSwitch
@@ -77,7 +78,7 @@ def _table_of(item: Item) -> str:
 
 @functools.cache
 def _schema(values: int) -> P4Schema:
-    return P4Schema(compiled(values, names.SHARED).p4info)
+    return P4Schema(compiled(values, modes.of_aggregators().name).p4info)
 
 
 def _items(schema: P4Schema, entities: Sequence[bytes]) -> Iterator[Item]:

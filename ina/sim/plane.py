@@ -26,7 +26,6 @@ from ina.controller.config.fabric import LinkConfig
 from ina.controller.job import Job
 from ina.controller.store.rows import put_epoch
 from ina.controller.store.sqlite import SqliteDatabase
-from ina.p4.catalogue import SHARED
 from ina.protocol.spec import UDP_PORT
 from ina.sim.agent import SwitchAgent
 from ina.sim.client import SimClient
@@ -248,7 +247,7 @@ def config_of(
             data_host=str(topology.addresses[name]),
             data_udp_port=UDP_PORT,
             multicast=multicast,
-            mode="shared" if fabric.mode == SHARED else "pool",
+            mode=fabric.mode,
             aggregator=name in makes_results,
             **(switch or {}),
         )

@@ -17,13 +17,12 @@ from ina.document import convert
 from ina.errors import InvalidInputError
 from ina.p4 import names
 from ina.p4.builds import require_build
-from ina.p4.catalogue import SHARED
 from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.sim.errors import ScenarioError
 from ina.sim.placing import check_placed
 from ina.sim.racks import joined
 from ina.sim.scenario import FaultSpec, JobSpec, Scenario, at_least
-from ina.sim.sharing import check_sharing
+from ina.sim.sharing import check_mode, check_sharing
 from ina.sim.topology import Topology
 from ina.sim.traffic import check_traffic
 
@@ -147,8 +146,8 @@ def _check_fault(fault: FaultSpec, scenario: Scenario, topology: Topology) -> No
                  for rank in range(job.workers)]  # fmt: skip
     elif fault.what == "resize":
         known = [name for job in scenario.job for name in job.names()]
-        if fault.mode == SHARED and scenario.switch.mode != SHARED:
-            raise ScenarioError(f"mode = {SHARED!r}: want switch.mode = {SHARED!r}, too")
+        if fault.mode:
+            check_mode("mode =", fault.mode, scenario.switch)
         if (fault.slots < 2 and not fault.mode) or fault.slots < 0 or fault.slots % 2:
             raise ScenarioError(f"slots = {fault.slots}: want an even number, 2 or more")
     elif fault.what == "windows":

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
+from ina import modes
 from ina.controller.config import JobsConfig, RoutingConfig, TenantConfig, WindowsConfig
 from ina.controller.memory.patience import STEPS as MAX_PRIORITY
 from ina.errors import InaError
 from ina.extension import sim as native
 from ina.host.errors import OperationTimeoutError
 from ina.p4 import names
-from ina.p4.catalogue import SHARED
 from ina.sim.causes import cause_of_end, spoils_frames
 from ina.sim.errors import NothingHappensError, VirtualTimeError
 from ina.sim.fabric import Fabric, SimSwitch
@@ -181,7 +181,7 @@ class Simulation:
         scenario = self.scenario
         embedded = {it.job: it.name for it in scenario.aggregator}
         for spec in placed(scenario.job, plane.fabric.topology):
-            runs = embedded.get(spec.name, "") if spec.mode == SHARED else ""
+            runs = embedded.get(spec.name, "") if modes.of(spec.mode).needs_aggregator else ""
             self.jobs[spec.name] = JobRun(
                 spec,
                 scenario.host,

@@ -12,6 +12,7 @@ import msgspec
 
 from ina.congestion import Congestion
 from ina.extension import sim as native
+from ina.p4.names import DEFAULT_MODE
 from ina.sim.errors import ScenarioError
 from ina.sim.topology import Cable, Topology, fat_tree, leaf_spine, racks, star
 from ina.sim.traffic import TrafficSpec
@@ -166,7 +167,7 @@ class SwitchSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     loss: float = 0.0  # as its --loss-rate: at each port, in each direction
     trains: bool = False  # results go as GSO's super-packets
     # As the controller's [switch], of each P4 switch.
-    mode: Literal["pool", "shared"] = "pool"
+    mode: str = DEFAULT_MODE
     shared_slots: int = 0  # of mode shared: how many jobs share; 0: half
     slot_age_us: int = 0  # and after how long one is free of which nothing was heard; 0: 20,000
     aggregators: list[str] = []  # P4 switches that have `aggregator = true`
@@ -247,7 +248,7 @@ class JobSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     straggler: StragglerSpec = StragglerSpec()
     slots: int = 0  # 0: as the controller gives them
     wraps_after: int = 0  # sequence numbers, or a few more: then they wrap; 0: they begin at 0
-    mode: Literal["pool", "shared"] = "pool"
+    mode: str = DEFAULT_MODE
     priority: int = 0
     tenant: str = ""  # one of controller.quotas
     verify: Literal["", "off", "accidents", "keyed"] = ""  # its sums; empty: as is usual
@@ -276,7 +277,7 @@ class FaultSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     link: LinkSpec | None = None
     # That a job is to have; of no slots as many as it has, and the mode that it has of none.
     slots: int = 0
-    mode: Literal["", "pool", "shared"] = ""
+    mode: str = ""
     # Of what = "repair": a link "l1-s1" or a switch that an operator takes out for for_ms: trees
     # are moved off it, though it works.
     # Of what = "windows": as the controllers' file has it from then on for job `where`; empty: no

@@ -1,32 +1,52 @@
-"""What is wrong with a scenario's jobs of mode ``shared``, and with what makes their results."""
+"""What is wrong with the modes of a scenario's jobs, and with what makes their results."""
 
 from __future__ import annotations
 
+from ina import modes
 from ina.controller.config.tables import MAX_SLOT_AGE_US
 from ina.p4 import names
-from ina.p4.catalogue import SHARED
 from ina.sim.errors import ScenarioError
 from ina.sim.placing import placed
 from ina.sim.racks import joined, tree_of
-from ina.sim.scenario import JobSpec, Scenario
+from ina.sim.scenario import JobSpec, Scenario, SwitchSpec
 from ina.sim.topology import Topology
 from ina.trees.errors import JobRequestError
 from ina.trees.tree import Node, below_itself, with_aggregator
 
+_KEYS = {
+    "shared_slots": "shared_slots",
+    "slot_age_us": "slot_age_us",
+    "aggregator": "aggregators",
+}
+"""The controller's of a switch to a scenario's."""
 _MOST_SHARED = names.SLOTS_TOTAL - 2
 
 
 def check_sharing(scenario: Scenario, topology: Topology) -> None:
     """Raises :class:`ScenarioError`: a switch's keys, or a job that the controller would refuse."""
+    check_mode("switch.mode", scenario.switch.mode, scenario.switch)
     _check_switch(scenario, topology)
-    shared = [job for job in placed(scenario.job, topology) if job.mode == SHARED]
-    _check_aggregators(scenario, shared)
-    for job in shared:
+    jobs = placed(scenario.job, topology)
+    for job in jobs:
+        check_mode(f"job {job.name!r}: mode", job.mode, scenario.switch)
+    below = [job for job in jobs if modes.of(job.mode).needs_aggregator]
+    _check_aggregators(scenario, below)
+    for job in below:
         _check_job(scenario, topology, job)
     quotas = scenario.controller.quotas
     for one in scenario.job:
         if quotas and one.tenant not in quotas:
             raise ScenarioError(f"job {one.name!r}: tenant {one.tenant!r}: want one of quotas")
+
+
+def check_mode(where: str, name: str, switch: SwitchSpec) -> None:
+    """Raises :class:`ScenarioError`: there is no such mode, or not on these switches."""
+    try:
+        mode, program = modes.of(name), modes.of(switch.mode)
+    except modes.UnknownModeError as error:
+        raise ScenarioError(str(error)) from None
+    if not mode.runs_on(shares_slots=program.slots_shared(switch.shared_slots) > 0):
+        raise ScenarioError(f"{where} {name!r}: want switch.mode = {name!r}, too")
 
 
 def _check_switch(scenario: Scenario, topology: Topology) -> None:
@@ -36,30 +56,29 @@ def _check_switch(scenario: Scenario, topology: Topology) -> None:
         value = getattr(switch, key)
         if not 0 <= value <= most:
             raise ScenarioError(f"switch.{key} = {value}: want 0 to {most}")
-    if switch.mode != SHARED:
-        for key in (*limits, "aggregators"):
-            if getattr(switch, key):
-                raise ScenarioError(f"switch.{key}: only with switch.mode = {SHARED!r}")
+    for mode in modes.every():
+        for key in set(mode.switch_keys) - set(modes.of(switch.mode).switch_keys):
+            if getattr(switch, _KEYS[key]):
+                raise ScenarioError(f"switch.{_KEYS[key]}: only with switch.mode = {mode.name!r}")
     for name in switch.aggregators:
         if name not in topology.of_kind("p4"):
             raise ScenarioError(f"switch.aggregators: no P4 switch is called {name!r}")
 
 
-def _check_aggregators(scenario: Scenario, shared: list[JobSpec]) -> None:
+def _check_aggregators(scenario: Scenario, below: list[JobSpec]) -> None:
     own = [one.job for one in scenario.aggregator if one.job]
     if own and (len(own) < len(scenario.aggregator) or scenario.switch.aggregators):
         raise ScenarioError(
             "aggregator: ranks run one where the controller has none: say `job` of all, or of none"
         )
     for name in own:
-        if name not in [job.name for job in shared] or own.count(name) > 1:
-            raise ScenarioError(f"aggregator: job {name!r}: want a job of mode {SHARED!r}, once")
+        if name not in [job.name for job in below] or own.count(name) > 1:
+            mode = modes.of_aggregators().name
+            raise ScenarioError(f"aggregator: job {name!r}: want a job of mode {mode!r}, once")
 
 
 def _check_job(scenario: Scenario, topology: Topology, job: JobSpec) -> None:
-    where = f"job {job.name!r}: mode {SHARED!r}"
-    if scenario.switch.mode != SHARED:
-        raise ScenarioError(f"{where}: want switch.mode = {SHARED!r}, too")
+    where = f"job {job.name!r}: mode {job.mode!r}"
     fabric = joined(topology)
     tree = tree_of(fabric, topology, job.name, job.hosts)
     root = tree.root

@@ -18,7 +18,7 @@ from ina.switch.two_mappings import TwoMappings
 class JobSwitch:
     """From its making until :meth:`close` it runs."""
 
-    def __init__(self, values: int, ports: Sequence[Port], mode: str = names.PROGRAM) -> None:
+    def __init__(self, values: int, ports: Sequence[Port], mode: str = names.DEFAULT_MODE) -> None:
         """`values` int32 a packet, of the build of the program of `mode`.
 
         Raises InaError: no such build, no C compiler, an address that is not this machine's.

@@ -29,7 +29,7 @@ class Bmv2Device(P4RuntimeDevice):
 
     def __init__(
         self,
-        mode: str = names.PROGRAM,
+        mode: str = names.DEFAULT_MODE,
         *,
         ports: int = PORTS,
         log: Path | None = None,

@@ -67,12 +67,12 @@ class Case:
     steps: tuple[Step, ...]
     counts: Mapping[CounterRef, int | tuple[int, int]] = field(default_factory=dict)
     needs: frozenset[Ability] = frozenset()
-    mode: str = names.PROGRAM
+    mode: str = names.DEFAULT_MODE
     """Of the program that it is about. One of mode shared has all of pool's cases."""
 
     def lacks(self, device: Device) -> str:
         """Why the case cannot run on a device; empty: it can."""
-        if self.mode not in (names.PROGRAM, device.mode):
+        if self.mode not in (names.DEFAULT_MODE, device.mode):
             return f"{device.name} runs the program of mode {device.mode}"
         for ability in sorted(self.needs - device.abilities, key=lambda need: need.name):
             return f"{device.name} does not have {ability.value}"

@@ -42,7 +42,7 @@ class _Case(msgspec.Struct):
     steps: list[_Arrival | _Change]
     counts: list[tuple[CounterRef, Count]]
     needs: list[str]
-    mode: str = names.PROGRAM
+    mode: str = names.DEFAULT_MODE
 
 
 def save_case(case: Case, path: Path) -> None:

@@ -24,7 +24,7 @@ BY_NAME: dict[str, Callable[[str], Device]] = {
 
 @contextmanager
 def open_device(
-    name: str, port_map: Sequence[str] = (), mode: str = names.PROGRAM
+    name: str, port_map: Sequence[str] = (), mode: str = names.DEFAULT_MODE
 ) -> Iterator[Device]:
     """Starts, or connects to, the device called ``name``, which runs the program of ``mode``.
 

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
 
+from ina import modes
 from ina.p4 import names
 from ina.protocol.codec import encode
-from ina.protocol.slot_model import POOL_STICKY_FLAGS, STICKY_FLAGS, Outcome
+from ina.protocol.slot_model import Outcome
 from ina.protocol.spec import PARENT, UDP_PORT, DropReason, Flag, Kind
 from ina.protocol.switch_model import Attachment, Departure, SwitchModel
 from ina.tables.values import AnyItem, Count, CounterRef, DefaultAction, Entry, Group
@@ -59,14 +60,14 @@ class ModelDevice:
     ports = range(names.CPU_PORT + 1)
     frame_bytes = range(1 << 16)
 
-    def __init__(self, mode: str = names.PROGRAM) -> None:
+    def __init__(self, mode: str = names.DEFAULT_MODE) -> None:
         self.mode = mode
         self.reset(64)
 
     def reset(self, values: int) -> None:
         """As at power-on."""
         self._tables = Tables()
-        gathers = STICKY_FLAGS if self.mode == names.SHARED else POOL_STICKY_FLAGS
+        gathers = modes.of(self.mode).gathers
         self._model = SwitchModel(names.SLOTS_TOTAL, values, gathers=gathers)
         self._params: dict[int, dict[str, int]] = {}  # of the job table, by job number
 

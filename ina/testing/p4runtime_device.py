@@ -83,7 +83,7 @@ class P4RuntimeDevice:
         wire: Wire,
         *,
         cpu_port: bool = True,
-        mode: str = names.PROGRAM,
+        mode: str = names.DEFAULT_MODE,
         program_of: ProgramOf | None = None,
         patience_s: float = 10.0,
     ) -> None:

@@ -43,7 +43,9 @@ class SoftDevice:
     ports = range(names.CPU_PORT + 1)
     frame_bytes = range(1 << 16)
 
-    def __init__(self, mode: str = names.PROGRAM, *, program_of: ProgramOf | None = None) -> None:
+    def __init__(
+        self, mode: str = names.DEFAULT_MODE, *, program_of: ProgramOf | None = None
+    ) -> None:
         """``program_of``: what is loaded; None: the checked-in program of ``mode``."""
         self.mode = mode
         self._program_of = program_of or program_of_mode(mode)
@@ -133,7 +135,7 @@ class SoftVethDevice(P4RuntimeDevice):
 
     def __init__(
         self,
-        mode: str = names.PROGRAM,
+        mode: str = names.DEFAULT_MODE,
         *,
         ports: int = PORTS,
         cache_dir: Path | None = None,

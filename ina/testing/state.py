@@ -173,10 +173,9 @@ def forward(dst_mac: int, port: int) -> Entry:
     return Entry(names.DMAC, (("dst_mac", dst_mac),), names.FORWARD, (("port", port),))
 
 
-def job_counters(number: int, mode: str = names.PROGRAM) -> list[CounterRef]:
-    """All counters of a job, in the order of ``names.JOB_COUNTERS``, and then of mode shared's."""
-    more = names.SHARED_JOB_COUNTERS if mode == names.SHARED else ()
-    return [Counter(name, number) for name in (*names.JOB_COUNTERS, *more)]
+def job_counters(number: int, mode: str = names.DEFAULT_MODE) -> list[CounterRef]:
+    """All counters of a job, in the order of :func:`ina.p4.names.job_counters`."""
+    return [Counter(name, number) for name in names.job_counters(mode)]
 
 
 def counters_of(items: Sequence[AnyItem]) -> list[CounterRef]:

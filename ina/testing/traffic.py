@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ina import modes
 from ina.p4 import names
 from ina.protocol import serial
 from ina.protocol.codec import Header, decode_header, encode_header
@@ -65,13 +66,13 @@ class LiveJob:
 
 
 def make_jobs(
-    rng: random.Random, sizes: list[int], slots: list[int], mode: str = names.PROGRAM
+    rng: random.Random, sizes: list[int], slots: list[int], mode: str = names.DEFAULT_MODE
 ) -> list[ModelJob]:
     """Returns one job a size, in adjacent slot ranges.
 
     Some workers share ports, some addresses, and some the copies of their results. In some jobs the
-    switch has a parent. In mode shared those of half of the jobs that have one are claimed, and
-    others' too; and half of the jobs have children that are sets of workers.
+    switch has a parent. Where jobs share slots those of half of the jobs that have one are claimed,
+    and others' too; and half of the jobs have children that are sets of workers.
     """
     jobs = []
     first_slot = 0
@@ -89,7 +90,7 @@ def make_jobs(
         sharing, parent = _sharing(rng, number, size), _parent(rng, number, size)
         jobs.append(ModelJob(number, epoch, first_slot, count, workers, sharing, parent))
         first_slot += count
-    if mode == names.SHARED:
+    if modes.of(mode).slots_shared(0):
         return [_claiming(rng, _of_sets(rng, job), first_slot) for job in jobs]
     return jobs
 

@@ -1,4 +1,4 @@
-"""The aggregator that rank 0 runs for its job, where mode ``shared`` wants one of it."""
+"""The aggregator that rank 0 runs for its job, where the mode wants one of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ina import modes
 from ina.host.aggregator import AggregatorPlace
 from ina.rpc import controller_pb2 as pb2
 
@@ -29,7 +30,8 @@ class LocalAggregator:
             # Imported here: most workers need no soft switch.
             from ina.switch.aggregator import DOWN_PORT, AggregatorSwitch
 
-            self._switch = AggregatorSwitch(values, own_host)
+            mode = modes.of_aggregators().name
+            self._switch = AggregatorSwitch(values, own_host, mode)
             self._place = AggregatorPlace(*self._switch.address, DOWN_PORT)
         return self._place
 

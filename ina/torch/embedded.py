@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from ina.p4.catalogue import POOL
+from ina.p4.names import DEFAULT_MODE
 from ina.rpc import controller_pb2, controller_pb2_grpc
 from ina.rpc.channel import open_channel
 from ina.rpc.ranks import ranks_text
@@ -53,7 +53,7 @@ class _Host:
                     loss_seed=settings.loss_seed,
                     shm=settings.transport != "udp",
                     config={"switch": {"multicast": settings.multicast}, "jobs": jobs},
-                    mode=settings.mode or POOL,
+                    mode=settings.mode or DEFAULT_MODE,
                 )
                 embedded.__enter__()
                 self._embedded = embedded

@@ -84,13 +84,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast, get_args
 
+from ina import modes
 from ina.congestion import Congestion, CongestionError
 from ina.errors import InvalidInputError
 from ina.host.link import TransportName
 from ina.host.threads import check_threads
 from ina.host.wishes import NO_WISHES, Wishes, deadline_of
 from ina.p4.builds import interface_mtu_bytes, largest_build, listed
-from ina.p4.names import MODES
 from ina.protocol.dscp import checked_dscp
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUES_PER_PACKET_BUILDS
 from ina.protocol.verify import Verify, checked_verify
@@ -281,8 +281,8 @@ def check_dscp(name: str, value: int | None) -> int | None:
 
 def check_mode(name: str, value: str) -> str:
     """Return it if it is empty or a mode; raise :class:`SettingError` if not."""
-    if value and value not in MODES:
-        raise SettingError(f"{name}={value}: want {' or '.join(MODES)}")
+    if value and value not in modes.names():
+        raise SettingError(f"{name}={value}: want {' or '.join(modes.names())}")
     return value
 
 

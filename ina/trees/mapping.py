@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import abc
 from dataclasses import dataclass
 
-from ina.p4.catalogue import POOL
+from ina.p4.names import DEFAULT_MODE
 from ina.trees.forest import Forest
 from ina.trees.slots import SlotRange, lanes_of
 from ina.trees.tree import Node, Tree
@@ -25,7 +25,7 @@ class Mapping:
     """Packets that a worker may have in flight."""
     host_first: int = 0
     """First slot on the nodes that are on hosts of workers: all of theirs are for the job."""
-    mode: str = POOL
+    mode: str = DEFAULT_MODE
     """Whether its slots are its own, or those of switches below an aggregator are shared."""
 
     @property

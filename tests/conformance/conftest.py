@@ -19,7 +19,7 @@ def why_not(name: str) -> str:
     return {"soft-veth": cannot_link, "bmv2": cannot_run_bmv2}.get(name, lambda: "")()
 
 
-def started(name: str, port_map: str = "", mode: str = names.PROGRAM) -> Iterator[Device]:
+def started(name: str, port_map: str = "", mode: str = names.POOL) -> Iterator[Device]:
     """The device, started; skips where it cannot run."""
     if why := why_not(name):
         pytest.skip(why)

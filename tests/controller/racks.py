@@ -102,7 +102,7 @@ class Racks:
 
     def __init__(
         self,
-        mode: str = names.PROGRAM,
+        mode: str = names.POOL,
         *,
         aggregators: int = 0,
         more: Sequence[str] = (),
@@ -180,7 +180,7 @@ class Racks:
         *,
         slots: int = 0,
         priority: int = 0,
-        mode: str = names.PROGRAM,
+        mode: str = names.POOL,
     ) -> list[asyncio.Task[Job]]:
         """The calls of its ranks."""
         await self.coordinator.create(name, len(leaves), slots, 0.0, priority=priority, mode=mode)

@@ -106,13 +106,13 @@ class Case:
     slots: int
     forest: Forest | None = None
     declines: bool = False
-    modes: tuple[str, str] = (names.PROGRAM, names.PROGRAM)
+    modes: tuple[str, str] = (names.POOL, names.POOL)
     """Before and after."""
     aggregators: int = 0
 
     def racks(self) -> Racks:
         """Where it happens."""
-        mode = names.SHARED if self.aggregators else names.PROGRAM
+        mode = names.SHARED if self.aggregators else names.POOL
         return Racks(mode, aggregators=self.aggregators)
 
     @property
@@ -131,8 +131,8 @@ GROW = Case((1, 1, 2, 2), 32)
 IN_PLACE = Case((1, 1, 2, 2), SLOTS - 8)
 OTHER_TREE = Case((1, 1), 32, OVER_SPINE)
 DECLINED = Case((1, 1, 2, 2), 32, declines=True)
-TO_SHARED = Case((1, 1, 2, 2), 32, modes=(names.PROGRAM, names.SHARED), aggregators=2)
-TO_POOL = Case((1, 1, 2, 2), 32, modes=(names.SHARED, names.PROGRAM), aggregators=2)
+TO_SHARED = Case((1, 1, 2, 2), 32, modes=(names.POOL, names.SHARED), aggregators=2)
+TO_POOL = Case((1, 1, 2, 2), 32, modes=(names.SHARED, names.POOL), aggregators=2)
 SHARED = Case((1, 1, 2, 2), 32, modes=(names.SHARED, names.SHARED), aggregators=1)
 
 

@@ -200,10 +200,10 @@ def test_in_mode_shared_a_job_is_summed_over_the_first_tree() -> None:
         assert SECOND_SPINE not in job.forest
         racks.assert_agrees()
         await racks.coordinator.changes.change(
-            job, forest=ONE_TO_THREE, mode=names.PROGRAM, slots=16, why="a test"
+            job, forest=ONE_TO_THREE, mode=names.POOL, slots=16, why="a test"
         )
         await change_wholly(racks, job)
-        assert (job.forest, job.mode) == (ONE_TO_THREE, names.PROGRAM)
+        assert (job.forest, job.mode) == (ONE_TO_THREE, names.POOL)
         racks.assert_agrees()
         await all_leave(racks, job)
 

@@ -147,7 +147,7 @@ def test_a_tenant_may_claim_by_the_new_mapping_what_its_quota_leaves() -> None:
         await change_wholly(racks, other)
         assert other.memory["leaf1"].reserved == 16
         with pytest.raises(NoRoomError, match="quota of tenant 'default': 16 of 20 slots"):
-            await racks.coordinator.changes.change(job, slots=8, mode=names.PROGRAM, why="a test")
+            await racks.coordinator.changes.change(job, slots=8, mode=names.POOL, why="a test")
 
     drive(scenario())
 
@@ -164,7 +164,7 @@ def test_at_a_switch_that_is_the_aggregator_no_quota_holds_a_job_of_mode_shared(
         await change_wholly(racks, job)
         assert job.slots == 2 * JOB_SLOTS
         with pytest.raises(NoRoomError, match="quota of tenant 'default': 0 of 4 slots"):
-            await racks.coordinator.changes.change(job, slots=8, mode=names.PROGRAM, why="a test")
+            await racks.coordinator.changes.change(job, slots=8, mode=names.POOL, why="a test")
         await all_leave(racks, job)
 
     drive(scenario())
@@ -180,7 +180,7 @@ def test_a_job_changes_its_mode_and_back(leaves: tuple[int, ...]) -> None:
         here = dict.fromkeys(job.memory, 0)
         first = job.epoch
         await changes.change(job, mode=names.SHARED, why="a test")
-        assert job.mode == names.PROGRAM
+        assert job.mode == names.POOL
         told = decide(racks, job)
         assert (told.mapping.mode, told.mapping.slots) == (names.SHARED, JOB_SLOTS)
         assert told.mapping.numbers[0] != number
@@ -206,9 +206,9 @@ def test_a_job_changes_its_mode_and_back(leaves: tuple[int, ...]) -> None:
             AGGREGATOR,
         )
         racks.assert_agrees()
-        await changes.change(job, mode=names.PROGRAM, slots=2 * JOB_SLOTS, why="a test")
+        await changes.change(job, mode=names.POOL, slots=2 * JOB_SLOTS, why="a test")
         await change_wholly(racks, job, S + 1)
-        assert (job.forest, job.mode, job.slots) == (bare, names.PROGRAM, 2 * JOB_SLOTS)
+        assert (job.forest, job.mode, job.slots) == (bare, names.POOL, 2 * JOB_SLOTS)
         assert job.mapping.numbers[0] == number
         assert arcs(racks) == dict.fromkeys(NAMES, 0)
         assert racks.used() == dict.fromkeys(racks.names, 0) | dict.fromkeys(here, 32)
@@ -235,7 +235,7 @@ def test_lanes_stay_dealt_among_two_aggregators() -> None:
             assert racks.used() == dict.fromkeys(NAMES, 0) | dict.fromkeys(AGGREGATORS, had // 2)
             assert owners_on(racks, "leaf1") == []  # one epoch would be two rows
             racks.assert_agrees()
-        await changes.change(job, mode=names.PROGRAM, why="a test")
+        await changes.change(job, mode=names.POOL, why="a test")
         await change_wholly(racks, job)
         assert len(job.mapping.numbers) == 1
         await changes.change(job, mode=names.SHARED, why="a test")
@@ -261,9 +261,9 @@ def test_another_tree_has_the_aggregator_above_it_too() -> None:
             ("spine", AGGREGATOR, True),
             ("leaf1", "spine", True),
         ]
-        await changes.change(job, forest=LEAF1, mode=names.PROGRAM, why="a test")
+        await changes.change(job, forest=LEAF1, mode=names.POOL, why="a test")
         await change_wholly(racks, job)
-        assert (job.forest, job.mode) == (LEAF1, names.PROGRAM)
+        assert (job.forest, job.mode) == (LEAF1, names.POOL)
         await all_leave(racks, job)
 
     drive(scenario())
@@ -276,7 +276,7 @@ def test_below_a_root_that_is_an_aggregator_itself() -> None:
         racks.registry.switches["spine"].is_aggregator = True
         job = await racks.run("j")
         bare = job.forest
-        for mode, shared in ((names.SHARED, [False, True, True]), (names.PROGRAM, [False] * 3)):
+        for mode, shared in ((names.SHARED, [False, True, True]), (names.POOL, [False] * 3)):
             await racks.coordinator.changes.change(job, mode=mode, why="a test")
             await change_wholly(racks, job)
             assert job.forest is not None
@@ -299,7 +299,7 @@ def test_a_change_that_cannot_be_is_refused_in_one_line_and_takes_nothing() -> N
         for error, match, asked in (
             (JobRequestError, "'shared' wants an aggregator.* rank 0 runs none", names.SHARED),
             (JobRequestError, "job 'j': no mode 'atp': use pool or shared", "atp"),
-            (JobConflictError, "job 'j' has mode 'pool' already", names.PROGRAM),
+            (JobConflictError, "job 'j' has mode 'pool' already", names.POOL),
         ):
             with pytest.raises(error, match=match):
                 await changes.resize("j", 0, "a test", mode=asked)
@@ -336,9 +336,9 @@ def test_what_rank_0_runs_is_known_to_a_successor_though_the_job_does_not_need_i
             await change_wholly(racks, job)
         with pytest.raises(JobRequestError, match="8194 slots: what sums on a host has 8192"):
             await resized(racks, job, 8194)
-        await racks.coordinator.changes.change(job, mode=names.PROGRAM, why="a test")
+        await racks.coordinator.changes.change(job, mode=names.POOL, why="a test")
         await change_wholly(racks, job)
-        assert (job.forest, job.mode) == (LEAF1, names.PROGRAM)
+        assert (job.forest, job.mode) == (LEAF1, names.POOL)
         await racks.start()
         job = racks.registry.get("j")
         await racks.coordinator.changes.change(job, mode=names.SHARED, why="a test")
@@ -358,7 +358,7 @@ def test_what_rank_0_runs_is_known_to_a_successor_though_the_job_does_not_need_i
 
 @pytest.mark.parametrize("stage", ["installed", "decided", "done"])
 @pytest.mark.parametrize("switch", ["leaf1", AGGREGATOR])
-@pytest.mark.parametrize("to", [names.PROGRAM, names.SHARED])
+@pytest.mark.parametrize("to", [names.POOL, names.SHARED])
 def test_a_switch_that_loses_its_registers_ends_it_only_if_they_are_needed(
     stage: str, switch: str, to: str
 ) -> None:
@@ -366,7 +366,7 @@ def test_a_switch_that_loses_its_registers_ends_it_only_if_they_are_needed(
 
     async def scenario() -> None:
         racks = await shared_racks()
-        job = await racks.run("j", mode=names.SHARED if to == names.PROGRAM else names.PROGRAM)
+        job = await racks.run("j", mode=names.SHARED if to == names.POOL else names.POOL)
         await racks.coordinator.changes.change(job, mode=to, why="a test")
         epoch = ask_all(racks, job).mapping.epoch
         if stage != "installed":
@@ -380,7 +380,7 @@ def test_a_switch_that_loses_its_registers_ends_it_only_if_they_are_needed(
                 assert job.change is not None
                 assert (job.mode, job.change.stage) == (to, Stage.CLEARING)
         await again
-        before, after = (AGGREGATOR, "leaf1") if to == names.PROGRAM else ("leaf1", AGGREGATOR)
+        before, after = (AGGREGATOR, "leaf1") if to == names.POOL else ("leaf1", AGGREGATOR)
         goes_on = {
             "installed": {before: False, after: True},
             "decided": {before: False, after: False},

@@ -91,7 +91,7 @@ def test_they_are_of_the_tree() -> None:
         ("| 3 | `ina.host` |", "| 3 | `ina.hosts` |", "ina: ina.host is not in the table"),
         ("| 3 | `ina.host` |", "| 3 | `ina.host`, `ina.x` |", "ina: ina.x is in the table alone"),
         (
-            "| 4 | `ina.controller` |",
+            "| 5 | `ina.controller` |",
             "| 3 | `ina.controller` |",
             "ina.controller may import ina.switch, which is not below it",
         ),

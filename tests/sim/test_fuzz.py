@@ -12,7 +12,7 @@ import pytest
 from ina.controller.switches import rows
 from ina.controller.switches.rows import Neighbour
 from ina.p4 import compiled
-from ina.p4.catalogue import POOL
+from ina.p4.names import POOL
 from ina.sim.draw import draw
 from ina.sim.errors import ScenarioError
 from ina.sim.fuzz import BLOCK, CRASH, State, _Block, fuzz, load_state, smaller, try_scenario

@@ -52,7 +52,7 @@ class TofinoBuilds:
         folder.mkdir(exist_ok=True)
         return cls(folder)
 
-    def of(self, target: str, mode: str = names.PROGRAM) -> TofinoBuild:
+    def of(self, target: str, mode: str = names.POOL) -> TofinoBuild:
         """A mode's build for this chip; a failure to compile is remembered too."""
         need_compiler()
         done = self._folder / f"{mode}_{target}.pickle"

@@ -33,7 +33,7 @@ def compile_emulated(
     values: int,
     folder: Path,
     bug: tuple[str, str, str] | None = None,
-    mode: str = names.PROGRAM,
+    mode: str = names.POOL,
 ) -> Built:
     """Compiles a mode's twin for v1model, with the names that its own compiler gives.
 

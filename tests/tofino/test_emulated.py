@@ -170,7 +170,7 @@ def found_by_random_packets(
     target: str,
     folder: Path,
     bug: tuple[str, str, str] | None = None,
-    mode: str = names.PROGRAM,
+    mode: str = names.POOL,
 ) -> tuple[Finding | None, Comparison]:
     """What the first of PACKETS random packets finds that the twin treats as the model does not."""
     if find_tool(P4C, "INA_P4C") is None:
@@ -186,7 +186,7 @@ def wrong_cases(
     folder: Path,
     topic: str = "*",
     bug: tuple[str, str, str] | None = None,
-    mode: str = names.PROGRAM,
+    mode: str = names.POOL,
 ) -> set[str]:
     """Names and first differences of the topic's cases that fail; `bug`: see compile_emulated."""
     if find_tool(P4C, "INA_P4C") is None:

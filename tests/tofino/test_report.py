@@ -11,7 +11,7 @@ from ina.p4.tofino_page import page
 from ina.p4.tofino_report import read_report
 from tests.tofino.builds import BUILD_DEADLINE_S, TofinoBuilds
 
-PAGES = {names.PROGRAM: "", names.SHARED: "_shared"}
+PAGES = {names.POOL: "", names.SHARED: "_shared"}
 """What the page's name has behind the chip's."""
 DOCS = P4_DIR.parent.parent / "docs"
 

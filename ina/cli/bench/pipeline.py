@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ina import modes
 from ina.bench import parse
 from ina.bench.report import Report, rows_of
 from ina.cli.bench.output import (
@@ -46,7 +47,7 @@ def pipeline(
     workers: Annotated[int, typer.Option(help="Workers of the job, 1 to 32.")] = 8,
     mode: Annotated[
         str, typer.Option(help=f"Of the program: {' or '.join(names.MODES)}.")
-    ] = names.PROGRAM,
+    ] = names.DEFAULT_MODE,
     repeats: Annotated[int, typer.Option(min=1, help="Repeats; the median counts.")] = 9,
     save: SaveOption = None,
     baseline: BaselineOption = None,
@@ -62,7 +63,7 @@ def pipeline(
     results = []
     require_mode("--mode", mode)
     hows = ["one copy for all", "a copy each"] if workers > 1 else ["a copy each"]
-    hows += ["up"] if mode == names.SHARED else []
+    hows += ["up"] if modes.of(mode).needs_aggregator else []
     ways = [(count, how) for count in counts for how in hows]
     with steps("pipeline", len(ways)) as bar:
         for count, how in ways:

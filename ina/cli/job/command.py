@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ina import modes
 from ina.cli.common.bounds import MAX_COUNT
 from ina.cli.common.given import is_given
 from ina.cli.common.output import check_output, emit
@@ -27,7 +28,6 @@ from ina.cli.job.resize import resize_line
 from ina.cli.job.view import job_view, jobs_table, slot_range
 from ina.cli.job.watch import watch as watch_jobs
 from ina.controller.config import DEFAULT_LISTEN
-from ina.p4.catalogue import MODES
 from ina.rpc import controller_pb2 as pb2
 
 app = typer.Typer(
@@ -113,7 +113,7 @@ def resize(
     ] = None,
     mode: Annotated[
         str,
-        typer.Option(metavar="|".join(MODES), help="As INA_MODE; default: as it has."),
+        typer.Option(metavar="|".join(modes.names()), help="As INA_MODE; default: as it has."),
     ] = "",
     wait_s: Annotated[
         float,

@@ -71,7 +71,7 @@ def compile_(
     if report is not None:
         check_output("--report", report, (".md", ""))
     if target is not Target.BMV2:
-        of = names.PROGRAM if mode is None else require_mode("--mode", mode)
+        of = names.DEFAULT_MODE if mode is None else require_mode("--mode", mode)
         compile_for_tofino(source, of, target.value, values, out or Path(), report, json)
         return
     if report is not None:
@@ -119,7 +119,7 @@ def info(
     file: Annotated[
         Path | None, typer.Argument(help="A P4Info file, text form (default: the one of ina).")
     ] = None,
-    mode: Mode = names.PROGRAM,
+    mode: Mode = names.DEFAULT_MODE,
     values: Build = DEFAULT_VALUES_PER_PACKET,
     json: Json = False,
 ) -> None:
@@ -138,7 +138,7 @@ def graph(
     program: Annotated[
         Path | None, typer.Option(help="A program's BMv2 JSON (default: the one of ina).")
     ] = None,
-    mode: Mode = names.PROGRAM,
+    mode: Mode = names.DEFAULT_MODE,
     values: Build = DEFAULT_VALUES_PER_PACKET,
     json: Json = False,
 ) -> None:

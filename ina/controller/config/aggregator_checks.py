@@ -1,23 +1,23 @@
-"""What is wrong with ``[[aggregator]]``, and with mode ``shared``, that types alone cannot say."""
+"""What is wrong with ``[[aggregator]]``, and with modes, that types alone cannot say."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ina import modes
 from ina.controller.config.fabric_checks import MAC, is_ipv4, name_problem
 from ina.controller.config.tables import Config, SwitchConfig
 from ina.controller.config.tofino import Problem
 from ina.p4 import names
-from ina.p4.catalogue import SHARED
 
 
-def shared_problems(switch: SwitchConfig) -> Iterator[Problem]:
-    """As (key of the switch's table, problem)."""
-    if switch.mode != SHARED:
-        for key in ("shared_slots", "slot_age_us", "aggregator"):
-            if getattr(switch, key):
-                yield key, f"only with mode {SHARED!r}, and the switch's is {switch.mode!r}"
-    elif names.SLOTS_TOTAL - switch.slots_shared < 2:
+def mode_problems(switch: SwitchConfig) -> Iterator[Problem]:
+    """As (key of the switch's table, problem); its mode is one."""
+    for mode in modes.every():
+        for key in mode.switch_keys:
+            if getattr(switch, key) and key not in modes.of(switch.mode).switch_keys:
+                yield key, f"only with mode {mode.name!r}, and the switch's is {switch.mode!r}"
+    if names.SLOTS_TOTAL - switch.slots_shared < 2:
         yield "shared_slots", f"{switch.slots_shared}: leave 2 of {names.SLOTS_TOTAL} to other jobs"
 
 
@@ -46,8 +46,14 @@ def aggregator_problems(config: Config) -> Iterator[Problem]:
             yield f"{key}.switch", f"no switch is called {it.switch!r}"
         elif not it.switch and len(switches) > 1:
             yield f"{key}.switch", "which one is it behind? there are several"
-    if config.jobs.mode == SHARED and all(it.mode != SHARED for it in config.switches):
-        yield "jobs.mode", f"no switch has mode {SHARED!r}"
+    try:
+        mode = modes.of(config.jobs.mode)
+    except modes.UnknownModeError:
+        yield "jobs.mode", f"{config.jobs.mode!r} is none of {', '.join(modes.names())}"
+        return
+    known = [it for it in config.switches if it.mode in modes.names()]
+    if known and not any(mode.runs_on(shares_slots=it.slots_shared > 0) for it in known):
+        yield "jobs.mode", f"no switch has mode {mode.name!r}"
 
 
 def _must_differ(switch: SwitchConfig) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from ina.controller.config.aggregator_checks import aggregator_problems, shared_problems
+from ina import modes
+from ina.controller.config.aggregator_checks import aggregator_problems, mode_problems
 from ina.controller.config.fabric_checks import MAC, fabric_problems, is_ipv4, name_problem
 from ina.controller.config.routing import placement_problems
 from ina.controller.config.store_url import problem_of
@@ -28,7 +29,7 @@ from ina.controller.config.windows_checks import windows_problems
 from ina.fabric.ports import PortRef
 from ina.p4 import names
 from ina.p4.builds import listed
-from ina.p4.catalogue import SHARED, V1MODEL, target_of, values_of
+from ina.p4.catalogue import ProgramId, capabilities, target_of, values_of
 
 USUAL_NETWORK = "239.192.0.0/24"
 """Of the addresses that an organisation may use as it likes (RFC 2365, section 6.2)."""
@@ -132,10 +133,13 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
     if not _is_host_port(switch.grpc_addr):
         found.append((f"{key}.grpc_addr", f"{switch.grpc_addr!r} is not host:port"))
     builds = builds_of(switch)
-    if not builds:
+    if switch.mode not in names.MODES:
+        found.append((f"{key}.mode", f"{switch.mode!r} is none of {', '.join(names.MODES)}"))
+    elif not builds:
         found.append((f"{key}.mode", f"no program of mode {switch.mode!r} is for {switch.target}"))
-    elif switch.mode == SHARED and target_of(switch.target) != V1MODEL:
-        # Its rows are others there: no OWNERS, and on Tofino 1 no lanes (ina.p4.catalogue).
+    elif not modes.of(switch.mode).is_written_to(
+        capabilities(ProgramId(switch.mode, target_of(switch.target), builds[0]))
+    ):
         found.append((f"{key}.mode", f"{switch.mode} is not written to a {switch.target} yet"))
     elif switch.values not in (0, *builds):
         found.append((f"{key}.values", f"{switch.values} is not {listed('or', builds)}"))
@@ -157,7 +161,8 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
         network_of(switch.multicast)
     except ValueError as error:
         found.append((f"{key}.multicast", str(error)))
-    found += [(f"{key}.{name}", problem) for name, problem in shared_problems(switch)]
+    if builds:
+        found += [(f"{key}.{name}", problem) for name, problem in mode_problems(switch)]
     of_target = _tofino_problems if switch.is_tofino else _other_switch_problems
     for where, problem in of_target(config, switch):
         inner = where.removeprefix("switch.")

@@ -25,7 +25,8 @@ from ina.document import DocumentError, convert
 from ina.errors import InvalidInputError
 from ina.fabric.topology_json import TopologyError
 from ina.p4.builds import largest_build, socket_mtu_bytes
-from ina.p4.catalogue import POOL, values_of
+from ina.p4.catalogue import values_of
+from ina.p4.names import DEFAULT_MODE
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -96,7 +97,7 @@ def _switch_with_defaults(switch: Any) -> Any:
         return switch
     implied: dict[str, Any] = {}
     if switch.get("target") in TOFINOS:
-        implied["values"] = values_of(POOL, switch["target"])[0]
+        implied["values"] = values_of(DEFAULT_MODE, switch["target"])[0]
     if switch.get("southbound") == "bfrt":
         implied |= {"grpc_addr": DEFAULT_BFRT, "device_id": 0}
     return {**implied, **switch}

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from ina import modes
 from ina.congestion import Congestion
 from ina.controller.config.aggregators import AggregatorConfig
 from ina.controller.config.fabric import HostConfig, LinkConfig, SwitchPort, endpoints
@@ -17,7 +18,7 @@ from ina.controller.config.tofino import MirrorConfig, PipesConfig, PortConfig
 from ina.controller.config.windows import CongestionTable, JobRule, Weight, WindowsConfig
 from ina.fabric.ports import PortRef
 from ina.p4 import names
-from ina.p4.catalogue import SHARED, ProgramId, target_of
+from ina.p4.catalogue import ProgramId, target_of
 from ina.protocol.dscp import MAX_DSCP
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, UDP_PORT
 
@@ -51,7 +52,7 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     name: str = DEFAULT_NAME
     """What people, the store and the controller's answers call it."""
-    mode: Literal["pool", "shared"] = "pool"
+    mode: str = names.DEFAULT_MODE
     """What its program does; with ``target`` and ``values`` it says which program. ``shared``: jobs
     of mode ``shared`` claim slots of a part of its memory; the rest is for those of mode ``pool``.
     """
@@ -138,9 +139,7 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     @property
     def slots_shared(self) -> int:
         """How many of its slots, the last ones, jobs share."""
-        if self.mode != SHARED:
-            return 0
-        return self.shared_slots or names.SLOTS_TOTAL // 2
+        return modes.of(self.mode).slots_shared(self.shared_slots)
 
     @property
     def age_us(self) -> int:
@@ -163,7 +162,7 @@ _OF_AGGREGATORS = (
 class JobsConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """What a job gets."""
 
-    mode: Literal["pool", "shared"] = "pool"
+    mode: str = names.DEFAULT_MODE
     """Of a job that does not ask: slots of its own, or claimed from those that jobs share."""
 
     aggregators: Literal[1, 2, 4, 8, 16] = 1
@@ -304,7 +303,9 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     def _as_switch(self, it: AggregatorConfig) -> SwitchConfig:
         behind = next((at for at in self.switches if at.name == it.switch), self.switch)
         alike = {name: getattr(it, name) for name in _OF_AGGREGATORS}
-        return SwitchConfig(mode="shared", values=behind.values, aggregator=True, **alike)
+        return SwitchConfig(
+            mode=modes.of_aggregators().name, values=behind.values, aggregator=True, **alike
+        )
 
     def key_of(self, switch: SwitchConfig) -> str:
         """The table's place in the file: ``switch``, or ``switch[1]`` where there are several."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ina import modes
 from ina.controller.config import TenantConfig
 from ina.controller.errors import QuotaError, TenantError
 from ina.controller.job import Job
-from ina.p4.catalogue import POOL
 
 DEFAULT_TENANT = "default"
 MAX_TENANT_CHARS = 200
@@ -31,12 +31,12 @@ def usage(jobs: Iterable[Job]) -> Usage:
 
 
 def _reserved(job: Job) -> int:
-    """While its mapping changes, slots of both. Of mode ``shared``: those that it may claim."""
+    """While its mapping changes, slots of both. Where jobs share slots: those that it may claim."""
     return sum(
         taken.reserved
         for had in job.mappings
         for name, taken in had.memory.items()
-        if had.mode == POOL or had.shares_slots_of(name)
+        if modes.of(had.mode).is_sized or had.shares_slots_of(name)
     )
 
 

@@ -13,7 +13,6 @@ from typing import Protocol
 
 from ina.controller.errors import NoRoomError
 from ina.controller.switches.capacity import Capacity
-from ina.p4.catalogue import POOL
 from ina.tables.errors import SwitchError
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
@@ -50,19 +49,20 @@ class Placement(Protocol):
 
 
 def first_with_room(
-    job: str, slots: int, switches: Mapping[str, Capacity], mode: str = POOL
+    job: str, slots: int, switches: Mapping[str, Capacity], *, is_sized: bool = True
 ) -> str:
     """The first in the order of the configuration, wherever the job's workers are.
 
     ``slots``: that it asks for; 0: the default. While none can be reached, the first of all: its
-    workers hear why when they join. Where slots are shared there is always room.
+    workers hear why when they join. ``is_sized``: whether it has slots of its own; else there is
+    always room.
 
     Raises :class:`NoRoomError`, with the numbers; :class:`JobRequestError`: none ever grants so
     many.
     """
     reached = [name for name, capacity in switches.items() if capacity.is_reached()]
     candidates = reached or list(switches)
-    if len(candidates) == 1 or mode != POOL:
+    if len(candidates) == 1 or not is_sized:
         return candidates[0]  # whether it has room, is found when its slots are taken
     for name in candidates:
         if switches[name].memory.fits(job, slots, []):

@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from ina import modes
 from ina.controller.errors import HostNodesError, JobConflictError, NoRoomError, UnknownJobError
 from ina.controller.job import Job, JobEvent, JobState, who_sends_to_switches
 from ina.controller.jobs import tokens
@@ -27,7 +28,6 @@ from ina.controller.jobs.placement import (
 from ina.controller.jobs.same_job import check_same, check_token, who
 from ina.controller.jobs.sharing import Sharing
 from ina.controller.switches.capacity import Capacity
-from ina.p4.catalogue import POOL
 from ina.protocol.spec import MAX_WORKERS, MAX_WORLD_SIZE
 from ina.protocol.verify import Verify, usual_verify
 from ina.trees import host_nodes
@@ -146,7 +146,8 @@ class Registry:
         )
         if self.placement is None:
             try:
-                switch = first_with_room(name, slots, self.sharing.islands(name, mode), mode)
+                islands, is_sized = self.sharing.islands(name, mode), modes.of(mode).is_sized
+                switch = first_with_room(name, slots, islands, is_sized=is_sized)
                 alone = forest_of(single(switch, contributions))
                 self._give(job, self.sharing.forest(job, alone), slots)
             except (JobRequestError, NoRoomError):
@@ -168,7 +169,7 @@ class Registry:
         """
         forest = self._forest_of(job)
         slots = job.slots_asked
-        if self.sized is not None and job.mode == POOL:
+        if self.sized is not None and modes.of(job.mode).is_sized:
             slots = self.sized(job, forest.switches)
         self._check_forest_quota(job, forest, slots)
         check_room(job.name, slots, forest, self.switches)
@@ -199,7 +200,7 @@ class Registry:
         numbers_left = self.numbers.any_left()
         if self.placement is not None:  # room on switches is looked for when all have joined
             return self.admission.victims(capped, self._jobs.values(), bool)
-        if mode != POOL:
+        if not modes.of(mode).is_sized:
             return []  # it shares slots; an aggregator that is full is no reason to end a job
         for switch in self.sharing.islands(name, mode):
             alone = forest_of(single(switch, contributions or world_size))
@@ -231,7 +232,9 @@ class Registry:
         return forest
 
     def _check_forest_quota(self, job: Job, forest: Forest, slots: int) -> None:
-        own = slots_by_switch(job.name, slots, forest, self.switches) if job.mode == POOL else {}
+        own = {}
+        if modes.of(job.mode).is_sized:
+            own = slots_by_switch(job.name, slots, forest, self.switches)
         cost = {it: self.switches[it].memory.cost(job.name, its) for it, its in own.items()}
         self.admission.check_quota(*(job.name, job.tenant, cost, job.world_size), self._others(job))
 
@@ -446,7 +449,7 @@ class Registry:
         # One policy shares out all switches, so a job costs the same on each. What it may claim of
         # slots that are shared, is as much as the quota leaves.
         memory = next(iter(self.switches.values())).memory
-        has_cost = mode == POOL and not self.takes_what_is_left
+        has_cost = modes.of(mode).is_sized and not self.takes_what_is_left
         own = {"": memory.cost(name, slots)} if has_cost else {}
         self.admission.check_quota(name, tenant, own, world_size, self._jobs.values())
 

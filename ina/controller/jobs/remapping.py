@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ina import modes
 from ina.controller.change import Change, Step
 from ina.controller.errors import JobConflictError, NoRoomError
 from ina.controller.job import Job, JobState
@@ -11,7 +12,6 @@ from ina.controller.jobs.registry import Registry
 from ina.controller.memory.pool import check_even
 from ina.controller.switches.rows import low_epoch
 from ina.p4 import names
-from ina.p4.catalogue import POOL
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import Forest
 from ina.trees.host_nodes import with_nodes_of
@@ -42,7 +42,9 @@ def begin(
         check_pipes(job, over, registry.switches)
     others = [other for other in registry if other is not job]
     slots = over.divisible(job.name, slots)
-    needed = {name: over.slots_at(name, slots) for name in over.own} if mode == POOL else {}
+    needed = {}
+    if modes.of(mode).is_sized:
+        needed = {name: over.slots_at(name, slots) for name in over.own}
     registry.admission.check_quota(job.name, job.tenant, needed, job.world_size, others)
     own = _take(registry, job, over, slots)
     host_first = _host_first(job, over, slots)

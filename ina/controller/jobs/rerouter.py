@@ -20,6 +20,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from ina import modes
 from ina.controller.errors import NoRoomError, StoreError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs import remapping
@@ -36,7 +37,6 @@ from ina.controller.routing.plan import Stripe, merged
 from ina.controller.routing.planner import Planner
 from ina.controller.routing.policies.ina import Ina
 from ina.errors import InaError
-from ina.p4.catalogue import POOL
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.forest import Forest
 
@@ -118,13 +118,13 @@ class Rerouter:
             return
         view = self._router.view(Down())
         stripes = {job.name: merged(view.stripes(job.name)) for job in jobs}
-        current = {job.name: stripes[job.name] for job in jobs if job.mode == POOL}
+        current = {job.name: stripes[job.name] for job in jobs if modes.of(job.mode).is_striped}
         network = _with_own_slots(view, current)
         broken_network = with_down(network, self.down)
-        shared = [job.name for job in jobs if job.mode != POOL]
+        whole = [job.name for job in jobs if not modes.of(job.mode).is_striped]
         off = {
             name
-            for name in shared
+            for name in whole
             if not _is_whole(broken_network, view.demands[name], stripes[name])
         }
         others = view.loads(but={*current, *off})
@@ -137,7 +137,7 @@ class Rerouter:
         self._tell_lost(wanted.lost)
         for name in wanted.stripes:
             await self._move(view, broken_network, name, wanted)
-        for name in shared:
+        for name in whole:
             if name not in off:
                 await self._move_aggregators(name)
 
@@ -152,8 +152,12 @@ class Rerouter:
             and not job.missing()
             and job.forest is not None
             and self._left_alone.get(job.name, now_s) <= now_s
-            and (down or (job.mode == POOL and self._router.policy_of(job.name) == Ina.name))
+            and (down or self._is_planned(job))
         ]
+
+    def _is_planned(self, job: Job) -> bool:
+        is_of_ina = self._router.policy_of(job.name) == Ina.name
+        return is_of_ina and modes.of(job.mode).is_striped
 
     async def _move(self, view: View, network: Network, name: str, wanted: _Wanted) -> None:
         """``network``: with what is down."""

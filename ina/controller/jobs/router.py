@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from ipaddress import IPv4Address
 
+from ina import modes
 from ina.controller.config import Config
 from ina.controller.config.routing import DEFAULT_PLACEMENT
 from ina.controller.errors import UnknownJobError
@@ -34,7 +35,6 @@ from ina.controller.routing.ways import ways_of
 from ina.fabric.graph import Fabric
 from ina.fabric.ports import PortNumber
 from ina.p4.builds import packet_bytes
-from ina.p4.catalogue import POOL
 from ina.protocol.spec import VALUE_BYTES
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
@@ -252,7 +252,7 @@ class Router:
         wire_bytes = value_bytes * packet_bytes(values) / (values * VALUE_BYTES)
         stripes = min(self.stripes, 1 << max(0, (slots // 2).bit_length() - 1))
         roots, levels_beside = None, int(has_host_nodes)
-        if job is not None and job.mode != POOL:
+        if job is not None and not modes.of(job.mode).is_striped:
             # Over the first of its trees alone, and sums need no slots of its own below the root.
             slots, stripes = 0, 1
             tops = self._registry.sharing.tops(job)

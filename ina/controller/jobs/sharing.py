@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from ipaddress import IPv4Address
 
+from ina import modes
 from ina.controller.errors import NoRoomError
 from ina.controller.job import Job
 from ina.controller.jobs.placement import slots_by_switch
 from ina.controller.routing.from_fabric import NOTHING, Down
 from ina.controller.switches.capacity import Capacity
-from ina.p4.catalogue import MODES, POOL, SHARED
+from ina.p4.names import DEFAULT_MODE
 from ina.trees.aggregators import Above, Aggregators
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import Forest, forest_of
@@ -35,7 +36,7 @@ class Sharing:
         self,
         switches: Mapping[str, Capacity],
         aggregators: Aggregators | None = None,
-        mode: str = POOL,
+        mode: str = DEFAULT_MODE,
         *,
         aggregators_a_job: int = 1,
     ) -> None:
@@ -54,23 +55,29 @@ class Sharing:
 
     def mode(self, job: str, asked: str) -> str:
         """The mode of a new job; raises :class:`JobRequestError`: there is no such."""
-        mode = asked or self._mode
-        if mode not in MODES:
-            raise JobRequestError(f"job {job!r}: no mode {mode!r}: use {' or '.join(MODES)}")
-        return mode
+        try:
+            return modes.of(asked or self._mode).name
+        except modes.UnknownModeError as error:
+            raise JobRequestError(f"job {job!r}: {error}") from None
+
+    def wants_aggregator(self, job: Job) -> bool:
+        """Whether rank 0 is to run one for it."""
+        return modes.of(job.mode).needs_aggregator and self.is_embedded
+
+    def switches(self) -> dict[str, Capacity]:
+        """Those on the way between workers, by name."""
+        return {name: it for name, it in self._switches.items() if it.is_switch}
 
     def islands(self, job: str, mode: str) -> dict[str, Capacity]:
         """Switches that can sum a job by themselves, by name.
 
         Raises :class:`JobRequestError`: there is none.
         """
-        switches = {name: it for name, it in self._switches.items() if it.is_switch}
-        if mode == POOL:
-            return switches
-        sharing = {name: it for name, it in switches.items() if it.shared is not None}
-        if not sharing:
-            raise JobRequestError(_runs_pool(job, next(iter(switches))))
-        return sharing
+        switches = self.switches()
+        able = {name: it for name, it in switches.items() if _sums(it, mode)}
+        if not able:
+            raise JobRequestError(_runs_another(job, mode, next(iter(switches))))
+        return able
 
     def forest(
         self, job: Job, over: Forest, port_to: PortTo | None = None, *, mode: str = ""
@@ -82,16 +89,17 @@ class Sharing:
         known yet, without that. Raises :class:`JobRequestError`: a switch runs the program of mode
         ``pool``, or no aggregator is to be had.
         """
-        if (mode or job.mode) == POOL:
+        mode = mode or job.mode
+        for name in over.switches:
+            if not _sums(self._switches[name], mode):
+                raise JobRequestError(_runs_another(job.name, mode, name))
+        if not modes.of(mode).needs_aggregator:
             return over
         tree = over.trees[0]
-        for node in tree.switches:
-            if self._switches[node.switch].shared is None:
-                raise JobRequestError(_runs_pool(job.name, node.switch))
         top = tree.root
         if self._switches[top.switch].is_aggregator:
             return forest_of(below_itself(tree))
-        above = self._above(job, top, port_to)
+        above = self._above(job, mode, top, port_to)
         if not above:
             return forest_of(Tree(tuple(replace(it, is_shared=True) for it in tree)))
         try:
@@ -137,7 +145,7 @@ class Sharing:
         """Whether what a job's results are made by is above this switch, if it is its root."""
         return not self._switches[switch].is_aggregator
 
-    def _above(self, job: Job, top: Node, port_to: PortTo | None) -> list[Above]:
+    def _above(self, job: Job, mode: str, top: Node, port_to: PortTo | None) -> list[Above]:
         """The aggregators that its lanes are dealt to; none: it is not known yet."""
         if self.is_embedded:
             runs = job.members[0].aggregator if 0 in job.members else None
@@ -147,7 +155,7 @@ class Sharing:
             if job.missing():
                 return []
             raise JobRequestError(
-                f"job {job.name!r}: mode 'shared' wants an aggregator: the controller's file lists"
+                f"job {job.name!r}: mode {mode!r} wants an aggregator: the controller's file lists"
                 " none, and rank 0 runs none"
             )
         found = [] if self._aggregators is None else self._aggregators.above(top.switch)
@@ -158,7 +166,7 @@ class Sharing:
         reached = [it for it in found if self._is_usable(it)]
         if not found:
             raise JobRequestError(
-                f"job {job.name!r}: mode 'shared' wants an aggregator, and none is to be reached"
+                f"job {job.name!r}: mode {mode!r} wants an aggregator, and none is to be reached"
                 f" from switch {top.switch!r}"
             )
         usable = had or reached or found
@@ -207,8 +215,12 @@ def embedded(top: str, runs: HostNode, port: int) -> Above:
     return Above(Node(runs.name, (), (top,), (runs.uplink_port,), host=runs), port)
 
 
-def _runs_pool(job: str, switch: str) -> str:
+def _sums(switch: Capacity, mode: str) -> bool:
+    return modes.of(mode).runs_on(shares_slots=switch.shared is not None)
+
+
+def _runs_another(job: str, mode: str, switch: str) -> str:
     return (
-        f"job {job!r}: mode {SHARED!r}, and switch {switch!r} runs the program of mode {POOL!r}:"
-        f" give it mode = {SHARED!r}, or the job mode {POOL!r}"
+        f"job {job!r}: mode {mode!r}, and switch {switch!r} runs the program of mode"
+        f" {DEFAULT_MODE!r}: give it mode = {mode!r}, or the job mode {DEFAULT_MODE!r}"
     )

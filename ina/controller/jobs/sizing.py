@@ -21,7 +21,6 @@ from ina.controller.memory.policy import Policy
 from ina.controller.memory.reasons import reason
 from ina.controller.memory.restraint import Restraint, is_last, is_spent, restrained
 from ina.controller.memory.settled import pays, settled
-from ina.p4.catalogue import POOL
 from ina.protocol.spec import VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.errors import JobRequestError
@@ -239,7 +238,7 @@ class Sizing:
                 *(request.name, tenant, own, workers), self._registry
             )
             if not self.policy.resizes:
-                islands = self._registry.sharing.islands(request.name, POOL)
+                islands = self._registry.sharing.switches()
                 first_with_room(request.name, request.asked, islands)
         except (NoRoomError, JobRequestError) as error:
             return str(error)
@@ -365,7 +364,7 @@ class Sizing:
         chosen = list(switches)
         if chosen:
             return chosen
-        all_of_them = self._registry.sharing.islands("", POOL)
+        all_of_them = self._registry.sharing.switches()
         reached = [name for name, capacity in all_of_them.items() if capacity.is_reached()]
         return reached or list(all_of_them)
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from ina import modes
 from ina.controller.errors import (
     FormerJobError,
     JobConflictError,
@@ -21,7 +22,6 @@ from ina.controller.jobs.memory import Memory
 from ina.controller.jobs.needs import Said
 from ina.controller.jobs.sizing import Request
 from ina.controller.watch.failure_detector import CHECK_S, FailureDetector
-from ina.p4.catalogue import POOL
 from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.queued import QUEUED
@@ -132,7 +132,8 @@ class Arrivals:
 
     def _shares(self, asked: pb2.CreateJobRequest) -> bool:
         """Whether it claims slots that jobs share, so that no policy gives it any."""
-        return self._coordinator.registry.sharing.mode(asked.name, asked.mode) != POOL
+        mode = self._coordinator.registry.sharing.mode(asked.name, asked.mode)
+        return not modes.of(mode).is_sized
 
     async def _queue(
         self, request: Request, queue_s: float, error: NoRoomError, deadline_s: float

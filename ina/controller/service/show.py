@@ -12,7 +12,7 @@ from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.switches.plan import FIRST_GROUP
 from ina.controller.switches.switch import Switch
-from ina.controller.switches.writer import GROUPS, JOB_TABLES, SHARED_JOB_TABLES, is_mark
+from ina.controller.switches.writer import GROUPS, is_mark
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.p4 import names
@@ -232,10 +232,10 @@ def _entries(entries: list[Entry], jobs: dict[int, Job], switch: Switch) -> list
     for entry in entries:
         if is_mark(entry):
             continue
-        ours = entry.table in (*JOB_TABLES, *SHARED_JOB_TABLES)
+        ours = entry.table in names.ALL_JOB_TABLES
         match, params = dict(entry.match), dict(entry.params)
         call = f"{_alias(entry.action)}({_fields(params, ', ')})" if entry.action else ""
-        said = params if entry.table in SHARED_JOB_TABLES else match
+        said = match if "job" in match else params  # who lost a slot is looked up by its epoch
         owner = jobs.get(int(said["job"])) if ours else None
         who = ""
         if owner is not None and "worker" in match:

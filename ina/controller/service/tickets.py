@@ -9,7 +9,6 @@ from ina.controller.job import Job
 from ina.controller.jobs.changes import Told
 from ina.controller.switches.data_address import data_address
 from ina.controller.switches.host_entities import host_entities
-from ina.p4.catalogue import SHARED
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.mapping import Mapping as JobMapping
 from ina.trees.mapping import Part
@@ -63,8 +62,8 @@ class Tickets:
         runs = (beside or job.mapping).forest.root.host
         if runs is None or runs.rank != rank:
             return []
-        values = self._values(job)
-        return host_entities(job, runs, self._addresses, values, mode=SHARED, beside=beside)
+        values, mode = self._values(job), (beside or job.mapping).mode
+        return host_entities(job, runs, self._addresses, values, mode=mode, beside=beside)
 
     def _values(self, job: Job) -> int:
         return self._switches[job.switch].values

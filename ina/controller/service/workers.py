@@ -34,7 +34,6 @@ from ina.controller.watch.leases import Member
 from ina.controller.watch.stalls import check_progress
 from ina.controller.windows.job_windows import JobWindows
 from ina.errors import InvalidInputError
-from ina.p4.catalogue import SHARED
 from ina.protocol.spec import RESULTS_UDP_PORT, VERSION
 from ina.protocol.verify import checked_verify
 from ina.rpc import controller_pb2 as pb2
@@ -109,7 +108,7 @@ class WorkerService(rpc.ControllerServicer):
             wire_version=VERSION,
             takes_host_nodes=True,
             mode=job.mode,
-            wants_aggregator=job.mode == SHARED and registry.sharing.is_embedded,
+            wants_aggregator=registry.sharing.wants_aggregator(job),
         )
 
     async def Join(  # noqa: N802

@@ -14,7 +14,7 @@ from ina.controller.job import Job
 from ina.controller.switches.plan import own_address, plan_job
 from ina.controller.switches.southbound.p4runtime_switch import entities
 from ina.p4 import compiled
-from ina.p4.catalogue import POOL
+from ina.p4.names import DEFAULT_MODE
 from ina.protocol.addresses import SHM_SWITCH
 from ina.tables.values import Item
 from ina.trees.data_address import DataAddress
@@ -28,7 +28,7 @@ def host_entities(
     addresses: Mapping[str, DataAddress],
     values: int,
     *,
-    mode: str = POOL,
+    mode: str = DEFAULT_MODE,
     beside: JobMapping | None = None,
 ) -> list[bytes]:
     """Serialised ``p4.v1.Entity``, for the v1model build of a mode with so many values a packet.

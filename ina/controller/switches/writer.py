@@ -16,12 +16,6 @@ from ina.protocol.spec import DropReason
 from ina.tables.errors import SwitchError
 from ina.tables.values import Count, Counter, Entry, Group, Item, MatchValue, PortState
 
-JOB_TABLES = (names.MEMBERS, names.JOBS, names.CHILDREN, names.RECEIVERS)
-"""The tables that only the controller fills with jobs, in the order of removal."""
-
-SHARED_JOB_TABLES = (names.OWNERS,)
-"""More of them in the program of mode ``shared``, to be removed last."""
-
 GROUPS = range(FIRST_GROUP, FIRST_GROUP + names.JOBS_TOTAL)
 
 
@@ -100,12 +94,12 @@ class SwitchWriter:
     def __init__(
         self,
         session: SwitchSession | None = None,
-        mode: str = names.PROGRAM,
+        mode: str = names.DEFAULT_MODE,
     ) -> None:
         """``mode``: of the program that it runs."""
         self._session = session
         self._counters = names.job_counters(mode)
-        self._tables = (*JOB_TABLES, *(SHARED_JOB_TABLES if mode == names.SHARED else ()))
+        self._tables = names.job_tables(mode)
 
     @property
     def session(self) -> SwitchSession:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 
+from ina import modes
 from ina.p4 import names
+from ina.protocol.spec import Flag
 from ina.testing.case import Case
 from ina.testing.cases import (
     admission,
@@ -22,16 +24,18 @@ from ina.testing.cases import (
     wanted,
 )
 
-TOPICS = (slot_rows, merging, admission, malformed, multicast, shared, levels, forwarding, counters)
-SHARED_TOPICS = (claims, flushes, sets, wanted)
-"""Of the program of mode shared, besides."""
+TOPICS = (
+    *(slot_rows, merging, admission, malformed, multicast, shared, levels, forwarding, counters),
+    *(claims, flushes, sets, wanted),
+)
+"""Those of one mode's program alone have its name as ``MODE``."""
 
 
 @functools.cache
-def all_cases(values: int, mode: str = names.PROGRAM) -> tuple[Case, ...]:
+def all_cases(values: int, mode: str = names.DEFAULT_MODE) -> tuple[Case, ...]:
     """Every case for a mode's build with ``values`` values a packet; their names are unique."""
-    topics = (*TOPICS, *SHARED_TOPICS) if mode == names.SHARED else TOPICS
+    topics = [topic for topic in TOPICS if getattr(topic, "MODE", mode) == mode]
     found = [case for topic in topics for case in topic.cases(values)]
-    if mode == names.PROGRAM:
-        found += wanted.cases_of_pool(values)
+    if not modes.of(mode).gathers & Flag.WANTED:
+        found += wanted.cases_of_others(values)
     return tuple(found)

@@ -187,8 +187,9 @@ def tally(
     """Counters of a job by their short names (contributions, results, replays, duplicates, stale,
     passed_down, ecn_marks, unaddressed; flushes, collisions, bypassed, late, missed, evictions),
     and drops by reason. A stale packet or a duplicate is a drop, too."""
+    names_of = {it.rpartition("job_")[2]: it for it in names.ALL_JOB_COUNTERS}
     counts: dict[CounterRef, int] = {
-        Counter(_JOB_COUNTERS[name], team.job.number): count for name, count in packets.items()
+        Counter(names_of[name], team.job.number): count for name, count in packets.items()
     }
     reasons = {
         DropReason.STALE: packets.get("stale", 0),
@@ -197,21 +198,3 @@ def tally(
     }
     counts.update({Counter(names.DROPS, reason): count for reason, count in reasons.items()})
     return counts
-
-
-_JOB_COUNTERS = {
-    "contributions": names.JOB_CONTRIBUTIONS,
-    "results": names.JOB_RESULTS,
-    "replays": names.JOB_REPLAYS,
-    "duplicates": names.JOB_DUPLICATES,
-    "stale": names.JOB_STALE,
-    "passed_down": names.JOB_PASSED_DOWN,
-    "ecn_marks": names.JOB_ECN_MARKS,
-    "unaddressed": names.JOB_UNADDRESSED,
-    "flushes": names.JOB_FLUSHES,
-    "collisions": names.JOB_COLLISIONS,
-    "bypassed": names.JOB_BYPASSED,
-    "late": names.JOB_LATE,
-    "missed": names.JOB_MISSED,
-    "evictions": names.JOB_EVICTIONS,
-}

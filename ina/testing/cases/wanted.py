@@ -30,7 +30,7 @@ def cases(values: int) -> Iterator[Case]:
         yield replace(case, mode=MODE)
 
 
-def cases_of_pool(values: int) -> Iterator[Case]:
+def cases_of_others(values: int) -> Iterator[Case]:
     """Of the program that has no shared slots."""
     them = team(values)
     ones, threes = them.ones(), [3] * values
@@ -45,7 +45,7 @@ def cases_of_pool(values: int) -> Iterator[Case]:
             them.sends(0, 0, ones, flags=Flag.WANTED).gives(them.replay(0, 0, threes)),
         ),
         tally(them, contributions=3, results=1, replays=1),
-        mode=names.PROGRAM,
+        mode=names.DEFAULT_MODE,
     )
 
 

@@ -1,0 +1,44 @@
+"""The modes that jobs can have, by name: the one place where they are listed."""
+
+from __future__ import annotations
+
+from ina.modes.errors import UnknownModeError
+from ina.modes.mode import Mode
+from ina.modes.pool import Pool
+from ina.modes.shared import Shared
+
+__all__ = ["Mode", "UnknownModeError", "every", "names", "of", "of_aggregators", "register"]
+
+_BY_NAME: dict[str, Mode] = {}
+
+
+def register(mode: Mode) -> None:
+    """Adds one; jobs can ask for it from then on."""
+    _BY_NAME[mode.name] = mode
+
+
+def names() -> tuple[str, ...]:
+    """What they are called; the first is that of jobs where nobody says another."""
+    return tuple(_BY_NAME)
+
+
+def every() -> tuple[Mode, ...]:
+    """All, in that order."""
+    return tuple(_BY_NAME.values())
+
+
+def of(name: str) -> Mode:
+    """Raises :class:`UnknownModeError`: there is no such mode."""
+    mode = _BY_NAME.get(name)
+    if mode is None:
+        raise UnknownModeError(f"no mode {name!r}: use {' or '.join(_BY_NAME)}")
+    return mode
+
+
+def of_aggregators() -> Mode:
+    """The one whose program the controller's aggregators run."""
+    return next(mode for mode in every() if mode.needs_aggregator)
+
+
+register(Pool())
+register(Shared())

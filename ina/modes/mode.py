@@ -1,0 +1,59 @@
+"""What a mode of jobs is: how they have switches' slots, and what makes their results.
+
+Every mode is one object of a subclass of :class:`Mode`, in a file of its own, in the list of
+:mod:`ina.modes`. The controller, the soft switch, the tools that test them and the command line ask
+the object; none of them knows which it is. What :class:`Mode` itself says is that of jobs with
+slots of their own: a mode says in what it differs.
+"""
+
+from __future__ import annotations
+
+from ina.p4.catalogue import Capabilities
+from ina.protocol.slot_model import POOL_STICKY_FLAGS
+from ina.protocol.spec import Flag
+
+
+class Mode:
+    """Of jobs. It has no state: one object serves all controllers of a process."""
+
+    name: str
+    """What configurations, the store and the wire of the controller call it. The switch's program
+    that is made for it is called the same."""
+
+    # -- what policies may do with its jobs --
+
+    is_sized = True
+    """Whether a job's slots on switches are its own. Then memory policies say how many, tenants'
+    quotas count them, jobs wait for them and end others for them; else there is always room, and
+    quotas count what a job may claim of slots that jobs share."""
+    is_striped = True
+    """Whether a job's lanes may be dealt to several trees of the placement's, and moved whenever
+    that pays. Else it is summed over the first of them, and moved off what is down alone."""
+    needs_aggregator = False
+    """Whether its results may be made above the switches of the placement's tree: by one of the
+    controller's aggregators, or where none is configured, by one in a process of the job."""
+
+    # -- what a switch is to it --
+
+    switch_keys: tuple[str, ...] = ()
+    """Keys of ``[switch]`` that say something of switches with its program alone."""
+
+    def slots_shared(self, asked: int) -> int:
+        """Of a switch with its program: how many slots, the last ones, jobs share.
+
+        ``asked``: by the configuration; 0: it does not say.
+        """
+        return 0
+
+    def is_written_to(self, can: Capabilities) -> bool:
+        """Whether the controller writes such rows as a build of its program takes that can this."""
+        return True
+
+    def runs_on(self, *, shares_slots: bool) -> bool:
+        """Whether a switch can sum its jobs. ``shares_slots``: it has some that jobs share."""
+        return True
+
+    # -- what testing it needs to know --
+
+    gathers: Flag = POOL_STICKY_FLAGS
+    """The flags that slots collect, in its program."""
