@@ -14,7 +14,7 @@
 #include "congestion/algorithms.hpp"
 #include "host/bind.hpp"
 #include "host/core/worker_core.hpp"
-#include "host/transport/pacing.hpp"
+#include "host/engine/pacing.hpp"
 
 namespace nb = nanobind;
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "host/bind.hpp"
-#include "host/transport/share.hpp"
+#include "host/engine/share.hpp"
 
 namespace nb = nanobind;
 

@@ -32,25 +32,6 @@ struct Arrival {
     const std::uint8_t *values = nullptr;  // null: they follow the header
 };
 
-// A worker's lanes in equal parts: lane i belongs to thread i / (lanes / threads). Both numbers are
-// powers of two.
-struct LaneParts {
-    std::uint32_t lanes;
-    std::uint32_t threads;
-
-    bool operator!=(const LaneParts &other) const {
-        return lanes != other.lanes || threads != other.threads;
-    }
-};
-
-// A node that trees begin at, and their numbers: a packet that comes from there is of one of them.
-struct Way {
-    NodeAddress node;
-    std::vector<std::uint16_t> jobs;
-
-    bool operator==(const Way &other) const { return node == other.node && jobs == other.jobs; }
-};
-
 class Channel {
   public:
     Channel() = default;

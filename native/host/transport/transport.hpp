@@ -25,11 +25,11 @@
 
 #include "host/channel/channel.hpp"
 #include "host/core/submission.hpp"
-#include "host/transport/mapping.hpp"
-#include "host/transport/operation.hpp"
-#include "host/transport/share.hpp"
+#include "host/engine/mapping.hpp"
+#include "host/engine/operation.hpp"
+#include "host/engine/share.hpp"
 #include "host/transport/sleeper.hpp"
-#include "host/transport/submissions.hpp"
+#include "host/engine/submissions.hpp"
 
 namespace ina::host {
 

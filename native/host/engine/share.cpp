@@ -1,4 +1,4 @@
-#include "host/transport/share.hpp"
+#include "host/engine/share.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "host/transport/mapping.hpp"
+#include "host/engine/mapping.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "host/channel/channel.hpp"
 #include "host/core/tree.hpp"
 
 namespace ina::host {

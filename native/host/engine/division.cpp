@@ -1,4 +1,4 @@
-#include "host/transport/division.hpp"
+#include "host/engine/division.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "host/transport/operation.hpp"
+#include "host/engine/operation.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -9,10 +9,9 @@
 #include <memory>
 #include <vector>
 
-#include "host/channel/channel.hpp"
 #include "host/core/submission.hpp"
-#include "host/transport/division.hpp"
-#include "host/transport/share.hpp"
+#include "host/engine/division.hpp"
+#include "host/engine/share.hpp"
 
 namespace ina::host {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "host/transport/rhythm.hpp"
+#include "host/engine/rhythm.hpp"
 
 namespace ina::host {
 

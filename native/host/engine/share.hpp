@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "congestion/algorithms.hpp"
-#include "host/channel/channel.hpp"
 #include "host/core/worker_core.hpp"
-#include "host/transport/pacing.hpp"
+#include "host/engine/pacing.hpp"
 
 namespace ina::host {
 
