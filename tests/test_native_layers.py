@@ -18,9 +18,10 @@ BELOW = {
     "host/recovery": {"congestion"},
     "host/core": {"congestion", "host/recovery"},
     "host/channel": {"host/core"},
-    "host/transport": {"congestion", "host/recovery", "host/core", "host/channel"},
+    "host/engine": {"congestion", "host/recovery", "host/core"},
+    "host/transport": {"congestion", "host/core", "host/channel", "host/engine"},
     "switch": set(),
-    "sim": {"congestion", "host/core", "host/transport", "switch"},
+    "sim": {"congestion", "host/core", "host/engine", "switch"},
     "sim/flows": {"sim", "switch"},
     "testing": {"congestion", "host/recovery", "host/core", "host/channel", "switch"},
 }

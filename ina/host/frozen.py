@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Protocol
 
 import numpy as np
 
 from ina.errors import InaError
-from ina.extension.host import LaneResult, PendingTensor
+from ina.extension.host import LaneResult, PendingTensor, TransportEngine
 from ina.host.arrays import VALUE_TYPES, Array
 from ina.host.errors import RecoveryError
 from ina.host.recovery import Export, Lane, MappedLanes, Pending, Transfer
@@ -16,16 +15,6 @@ from ina.host.ticket import Ticket
 from ina.protocol.spec import ValueType
 
 _DTYPES = {value_type: dtype for dtype, value_type in VALUE_TYPES.items()}
-
-
-class FrozenTransport(Protocol):
-    """What this needs of a Transport that was frozen."""
-
-    def lane_result(self, epoch: int, lane: int) -> LaneResult: ...  # noqa: D102
-    def mappings(self) -> list[tuple[int, int]]: ...  # noqa: D102
-    def pending(self) -> list[PendingTensor]: ...  # noqa: D102
-    def put_result(self, epoch: int, lane: int, seq: int, data: bytes) -> None: ...  # noqa: D102
-    def end_operation(self, operation: int, done: bool) -> None: ...  # noqa: D102
 
 
 class Frozen:
@@ -36,7 +25,7 @@ class Frozen:
     there.
     """
 
-    def __init__(self, transport: FrozenTransport, export: Export, errors: dict[int, InaError]):
+    def __init__(self, transport: TransportEngine, export: Export, errors: dict[int, InaError]):
         """Use Session.freeze(). `errors`: where the session looks up why an operation failed."""
         self._transport = transport
         self._errors = errors
@@ -104,7 +93,7 @@ class Frozen:
         return np.ctypeslib.as_array(memory).view(dtype)
 
 
-def export_of(ticket: Ticket, submitted: int, transport: FrozenTransport) -> Export:
+def export_of(ticket: Ticket, submitted: int, transport: TransportEngine) -> Export:
     """Return what a rank tells the others. `ticket`: the one that it joined with."""
     mappings = tuple(
         MappedLanes(epoch, tuple(_lane(transport.lane_result(epoch, i)) for i in range(window)))

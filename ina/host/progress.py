@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
 
-from ina.extension.host import LaneSnapshot, Mismatch, RhythmCounters, WorkerCounters
+from ina.extension.host import TransportEngine
 from ina.host.wishes import Wishes
 from ina.rpc import controller_pb2 as pb2
 
@@ -15,64 +14,6 @@ _REFUSAL_LASTS_S = 1.0
 
 Submitted = tuple[int, int, int, bool]
 """Number, elements, value type, whether it averages: as the transport tells of an operation."""
-
-
-class Refusals(Protocol):
-    """Of a channel to the switch."""
-
-    @property
-    def refused(self) -> int:
-        """Packets that found nobody at the switch's address."""
-        ...
-
-
-class Stats(Protocol):
-    """What a report takes of :class:`~ina.extension.host.TransportStats`."""
-
-    @property
-    def worker(self) -> WorkerCounters:
-        """Of all packets."""
-        ...
-
-    @property
-    def channel(self) -> Refusals:
-        """Of the way to the switch."""
-        ...
-
-    @property
-    def rhythm(self) -> RhythmCounters | None:
-        """Of its communication; None: nobody counts it."""
-        ...
-
-    @property
-    def srtt_ns(self) -> int:
-        """Smoothed round trip; 0: not known."""
-        ...
-
-    @property
-    def refused_since_result(self) -> int:
-        """Refusals since the last result."""
-        ...
-
-
-class Source(Protocol):
-    """What a report is made of: a :class:`~ina.extension.host.Transport`, or what stands for it."""
-
-    def lanes(self) -> LaneSnapshot:
-        """Return the lanes as of now."""
-        ...
-
-    def stats(self) -> Stats:
-        """Return the counters."""
-        ...
-
-    def submissions(self) -> list[Submitted]:
-        """Return the operations to tell of."""
-        ...
-
-    def mismatch(self) -> Mismatch | None:
-        """Return the first result that holds something else."""
-        ...
 
 
 def operation_of(told: Submitted) -> pb2.Operation:
@@ -86,7 +27,7 @@ class ProgressReporter:
 
     def __init__(
         self,
-        transport: Source,
+        transport: TransportEngine,
         clock: Callable[[], float] = time.monotonic,
         wishes: Wishes | None = None,
     ) -> None:
@@ -130,11 +71,10 @@ class ProgressReporter:
             round_trip_s=stats.srtt_ns / 1e9,
             deadline_unix_s=self._wishes.deadline_unix_s,
             steps=self._wishes.steps,
+            busy_s=stats.rhythm.busy_ns / 1e9,
+            tail_s=stats.rhythm.tail_ns / 1e9,
+            step_operations=stats.rhythm.step_operations,
         )
-        if stats.rhythm is not None:
-            progress.busy_s = stats.rhythm.busy_ns / 1e9
-            progress.tail_s = stats.rhythm.tail_ns / 1e9
-            progress.step_operations = stats.rhythm.step_operations
         if lanes.oldest_operation is not None:
             progress.oldest.CopyFrom(operation_of(lanes.oldest_operation))
         progress.submitted.extend(map(operation_of, self._transport.submissions()))
@@ -146,12 +86,12 @@ class ProgressReporter:
             progress.lane_seqs.extend(lanes.seqs)
             progress.lanes_waiting = lanes.waiting
         now = self._clock()
-        if stats.channel.refused > self._refused:
+        if stats.refused > self._refused:
             self._refused_at = now
         # The refusals of a switch that has come back since do not count.
         refuses = stats.refused_since_result > 0 and now - self._refused_at < _REFUSAL_LASTS_S
         progress.switch_refuses = refuses
-        self._results, self._refused = results, stats.channel.refused
+        self._results, self._refused = results, stats.refused
         is_whole = (
             lanes.oldest_operation is not None or worker.tensors_done == worker.tensors_submitted
         )

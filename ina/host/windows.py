@@ -12,45 +12,16 @@ import threading
 from typing import Protocol
 
 from ina.congestion import Choice, Congestion, CongestionError
-from ina.extension.host import WorkerCounters
+from ina.extension.host import EngineStats
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
 
 
 class WindowsTransport(Protocol):
-    """What this needs of a :class:`~ina.extension.host.Transport`."""
+    """What this needs of a :class:`~ina.extension.host.TransportEngine`."""
 
     def set_congestion(self, choice: Choice | None, most_packets: int) -> None: ...  # noqa: D102
-
-
-class WindowStats(Protocol):
-    """What is told of :class:`~ina.extension.host.TransportStats`."""
-
-    @property
-    def worker(self) -> WorkerCounters:
-        """Of all packets."""
-        ...
-
-    @property
-    def window(self) -> int:
-        """W."""
-        ...
-
-    @property
-    def in_flight_limit(self) -> int:
-        """Packets, now."""
-        ...
-
-    @property
-    def shortest_ns(self) -> int:
-        """Round trip of late; 0: none so far, as is the next."""
-        ...
-
-    @property
-    def mean_ns(self) -> int:
-        """Moving average."""
-        ...
 
 
 class Windows:
@@ -87,7 +58,7 @@ class Windows:
             self._in_use, self._most_packets = wanted, word.most_packets
             self._number = word.number
 
-    def state(self, stats: WindowStats) -> pb2.WindowState:
+    def state(self, stats: EngineStats) -> pb2.WindowState:
         """For a heartbeat."""
         with self.lock:
             congestion = pb2.Congestion(

@@ -48,7 +48,6 @@ class Look:
     @classmethod
     def at(cls, worker: native.Worker) -> Look:
         """Of one, now."""
-        worker.settle_resends()
         counters = worker.counters
         return cls(
             sent=counters.packets_sent,

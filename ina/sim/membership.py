@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
 from ina.errors import InaError
-from ina.extension.host import LaneSnapshot, Mismatch, WorkerCounters
 from ina.extension.sim import Worker
 from ina.host.calls import Credentials, end_of
 from ina.host.errors import (
@@ -23,7 +21,7 @@ from ina.host.errors import (
     MembershipEndedError,
 )
 from ina.host.failure import who
-from ina.host.progress import ProgressReporter, Submitted
+from ina.host.progress import ProgressReporter
 from ina.host.remapping import Remapping
 from ina.host.ticket import Ticket
 from ina.rpc import controller_pb2 as pb2
@@ -38,24 +36,6 @@ LOOK_S = 0.1
 """How often a rank whose fellows leave looks whether it has begun more."""
 
 
-@dataclass(frozen=True)
-class _Channel:
-    refused: int = 0
-
-
-@dataclass(frozen=True)
-class _Stats:
-    worker: WorkerCounters
-    window: int
-    in_flight_limit: int
-    shortest_ns: int
-    mean_ns: int
-    channel: _Channel = _Channel()
-    refused_since_result: int = 0
-    rhythm: None = None
-    srtt_ns: int = 0
-
-
 class Owner(Protocol):
     """Whose membership it is: a :class:`~ina.sim.rank.Rank`."""
 
@@ -68,41 +48,9 @@ class Owner(Protocol):
         """Virtual time."""
         ...
 
-    def submissions(self) -> list[Submitted]:
-        """The operations so far."""
-        ...
-
     def fail(self, error: InaError) -> None:
         """The job cannot go on."""
         ...
-
-
-class _Source:
-    """What a report is made of."""
-
-    def __init__(self, rank: Owner, worker: Worker) -> None:
-        self._rank = rank
-        self._worker = worker
-
-    def lanes(self) -> LaneSnapshot:
-        return self._worker.lanes()
-
-    def stats(self) -> _Stats:
-        worker = self._worker
-        limits = worker.window, worker.in_flight_limit
-        return _Stats(worker.counters, *limits, worker.shortest_ns, worker.mean_ns)
-
-    def submissions(self) -> list[Submitted]:
-        agreed = self._worker.agreed
-        told = self._rank.submissions()
-        return told[max(0, agreed - KEPT) :][:MAX_TOLD]
-
-    def mismatch(self) -> Mismatch | None:
-        return self._worker.mismatch
-
-
-KEPT, MAX_TOLD = 16, 512
-"""As the transport tells of its operations: the last few that all agree on, and what follows."""
 
 
 class SimMembership:
@@ -124,8 +72,8 @@ class SimMembership:
         self._remapper = SimRemapper(remapping, client, self.credentials)
         self._lease_s, self._heartbeat_s = joined.lease_s, joined.heartbeat_s
         self._windows = remapping.windows
-        self._source = _Source(rank, worker)
-        self._reporter = ProgressReporter(self._source, lambda: 0.0)
+        self._worker = worker
+        self._reporter = ProgressReporter(worker, lambda: 0.0)
         self._last: pb2.Progress | None = None
         self._hints: dict[str, str] = {}
         self._away = False
@@ -178,7 +126,7 @@ class SimMembership:
         """How far the rank has come, before its worker goes."""
         if self._rank.worker is not None:
             self._last = self._reporter.report(whole=True)
-            self._last.windows.CopyFrom(self._windows.state(self._source.stats()))
+            self._last.windows.CopyFrom(self._windows.state(self._worker.stats()))
 
     async def _beat(self) -> None:
         while not self._stopping:

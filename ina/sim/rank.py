@@ -84,7 +84,6 @@ class Rank:
         self._membership: SimMembership | None = None
         self._manner: Manner | None = None
         self._operations: dict[int, _Operation] = {}
-        self._submitted: list[tuple[int, int, int, bool]] = []
         self._closed = False
         process.at_death(self._dies)
 
@@ -123,12 +122,9 @@ class Rank:
             _fail(operation.done, error)
             return operation.done
         assert self.worker is not None
-        number = len(self._submitted) + 1
-        self._submitted.append((number, array.size, int(value_type), average))
-        self._operations[number] = operation
-        self.worker.submit(
-            number, array.ctypes.data, out.ctypes.data, array.size, int(value_type), average
-        )
+        addresses = array.ctypes.data, out.ctypes.data
+        begun = self.worker.submit(*addresses, array.size, int(value_type), average)
+        self._operations[begun.id] = operation
         return operation.done
 
     async def leave(self) -> None:
@@ -252,10 +248,6 @@ class Rank:
 
     # -- what becomes of operations --
 
-    def submissions(self) -> list[tuple[int, int, int, bool]]:
-        """The operations so far: number, elements, value type, whether it averages."""
-        return self._submitted
-
     def fail(self, error: InaError) -> None:
         """The job cannot go on."""
         if self.error is None and not self._closed:
@@ -281,7 +273,7 @@ class Rank:
             self._loop.call_later(_ANSWER_S, self._differs, tensor)
 
     def _stalled(self) -> str:
-        report = None if self.worker is None else self.worker.stall
+        report = None if self.worker is None else self.worker.failure()
         said = "" if self._membership is None else self._membership.said
         waited_s = 0.0 if report is None else report.waited_ns / 1e9
         return f"no result for {waited_s:.1f} s{f': {said}' if said else ''}"
@@ -289,7 +281,7 @@ class Rank:
     def _corrupted(self) -> str:
         assert self.ticket is not None
         assert self.worker is not None
-        found = self.worker.corruption
+        found = self.worker.corruption()
         assert found is not None
         return describe_corruption(self.ticket, found)
 

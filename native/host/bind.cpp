@@ -28,14 +28,18 @@ using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 // Python.
 class OwnedTransport final : public Transport {
   public:
-    using Transport::Transport;
-    ~OwnedTransport() {
+    OwnedTransport(std::unique_ptr<Channel> channel, const WorkerConfig &config,
+                   const TransportOptions &options)
+        : Transport(std::move(channel), config, options) {
+        start();
+    }
+    ~OwnedTransport() override {
         const nb::gil_scoped_release unlocked;
         close();
     }
 };
 
-void bind_transport(nb::module_ &m) {
+void bind_operations(nb::module_ &m) {
     nb::enum_<OperationState>(m, "OperationState")
         .value("PENDING", OperationState::kPending)
         .value("DONE", OperationState::kDone)
@@ -66,27 +70,22 @@ void bind_transport(nb::module_ &m) {
         .def("submitted", &Rhythm::submitted, nb::arg("elems"), nb::arg("now_ns"))
         .def("ended", &Rhythm::ended, nb::arg("operations"), nb::arg("now_ns"))
         .def("counters", &Rhythm::counters, nb::arg("now_ns"));
+}
 
-    nb::class_<TransportStats>(m, "TransportStats")
-        .def_ro("worker", &TransportStats::worker)
-        .def_ro("rhythm", &TransportStats::rhythm)
-        .def_ro("channel", &TransportStats::channel)
-        .def_ro("srtt_ns", &TransportStats::srtt_ns)
-        .def_ro("shortest_ns", &TransportStats::shortest_ns)
-        .def_ro("mean_ns", &TransportStats::mean_ns)
-        .def_ro("rto_ns", &TransportStats::rto_ns)
-        .def_ro("window", &TransportStats::window)
-        .def_ro("in_flight_limit", &TransportStats::in_flight_limit)
-        .def_ro("in_flight", &TransportStats::in_flight)
-        .def_ro("receive_buffer_bytes", &TransportStats::receive_buffer_bytes)
-        .def_ro("refused_since_result", &TransportStats::refused_since_result)
-        .def_ro("gso", &TransportStats::gso)
-        .def_ro("gro", &TransportStats::gro)
-        .def_ro("kind", &TransportStats::kind)
-        .def_ro("threads", &TransportStats::threads)
-        .def_ro("queues", &TransportStats::queues)
-        .def_ro("one_queue_why", &TransportStats::one_queue_why)
-        .def_ro("passed_on", &TransportStats::passed_on);
+// What a transport and a worker of the virtual network have alike.
+void bind_engine(nb::module_ &m) {
+    nb::class_<EngineStats>(m, "EngineStats")
+        .def_ro("worker", &EngineStats::worker)
+        .def_ro("rhythm", &EngineStats::rhythm)
+        .def_ro("srtt_ns", &EngineStats::srtt_ns)
+        .def_ro("shortest_ns", &EngineStats::shortest_ns)
+        .def_ro("mean_ns", &EngineStats::mean_ns)
+        .def_ro("rto_ns", &EngineStats::rto_ns)
+        .def_ro("window", &EngineStats::window)
+        .def_ro("in_flight_limit", &EngineStats::in_flight_limit)
+        .def_ro("in_flight", &EngineStats::in_flight)
+        .def_ro("refused", &EngineStats::refused)
+        .def_ro("refused_since_result", &EngineStats::refused_since_result);
 
     nb::class_<TransportOptions>(m, "TransportOptions")
         .def("__init__", &init_by_name<TransportOptions>)
@@ -95,7 +94,74 @@ void bind_transport(nb::module_ &m) {
         .def_rw("halts", &TransportOptions::halts)
         .def_rw("congestion", &TransportOptions::congestion);
 
-    nb::class_<OwnedTransport>(m, "Transport")
+    nb::class_<TransportEngine>(m, "TransportEngine")
+        .def(
+            "submit",
+            [](TransportEngine &self, std::uintptr_t in, std::uintptr_t out, std::uint64_t elems,
+               int type, bool average) {
+                return self.submit(tensor_request(0, in, out, elems, type, average));
+            },
+            nb::arg("address_in"), nb::arg("address_out"), nb::arg("elems"), nb::arg("value_type"),
+            nb::arg("average"), Unlocked())
+        .def("stats", &TransportEngine::stats, Unlocked())
+        .def("lanes", &TransportEngine::lanes, Unlocked())
+        .def("set_congestion", &TransportEngine::set_congestion, nb::arg("choice").none(),
+             nb::arg("most_packets"), Unlocked())
+        .def("fail", &TransportEngine::fail, Unlocked())
+        .def("failure", &TransportEngine::failure, Unlocked())
+        .def("mismatch", &TransportEngine::mismatch, Unlocked())
+        .def("corruption", &TransportEngine::corruption, Unlocked())
+        .def("wait_halted", &TransportEngine::wait_halted, nb::arg("timeout_ns"), Unlocked())
+        .def_prop_ro("agreed", &TransportEngine::agreed)
+        .def("submissions",
+             [](const TransportEngine &self) {
+                 std::vector<TensorRequest> requests;
+                 {
+                     const nb::gil_scoped_release unlocked;
+                     requests = self.submissions();
+                 }
+                 nb::list told;
+                 for (const TensorRequest &request : requests) told.append(described(request));
+                 return told;
+             })
+        .def("freeze", &TransportEngine::freeze, Unlocked())
+        .def("begin_remap", &TransportEngine::begin_remap, nb::arg("config"),
+             nb::arg("max_in_flight"), nb::arg("congestion"), Unlocked())
+        .def("reserve", &TransportEngine::reserve, nb::arg("news_ns"), Unlocked())
+        .def("cut_over", &TransportEngine::cut_over, nb::arg("first"), nb::arg("may_send"),
+             Unlocked())
+        .def("wait_cut", &TransportEngine::wait_cut, nb::arg("timeout_ns"), Unlocked())
+        .def("end_remap", &TransportEngine::end_remap, Unlocked())
+        .def("cancel_remap", &TransportEngine::cancel_remap, Unlocked())
+        .def("mappings", &TransportEngine::mappings, Unlocked())
+        .def("lane_result", &TransportEngine::lane_result, nb::arg("epoch"), nb::arg("lane"),
+             Unlocked())
+        .def("pending", &TransportEngine::pending, Unlocked())
+        .def(
+            "put_result",
+            [](TransportEngine &self, std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq,
+               const nb::bytes &data) {
+                self.put_result(epoch, lane, seq, data.data(), data.size());
+            },
+            nb::arg("epoch"), nb::arg("lane"), nb::arg("seq"), nb::arg("data"))
+        .def("end_operation", &TransportEngine::end_operation, nb::arg("operation"),
+             nb::arg("done"), Unlocked())
+        .def("wait_watched", &TransportEngine::wait_watched, nb::arg("timeout_ns"), Unlocked());
+}
+
+void bind_transport(nb::module_ &m) {
+    nb::class_<TransportStats, EngineStats>(m, "TransportStats")
+        .def_ro("channel", &TransportStats::channel)
+        .def_ro("receive_buffer_bytes", &TransportStats::receive_buffer_bytes)
+        .def_ro("gso", &TransportStats::gso)
+        .def_ro("gro", &TransportStats::gro)
+        .def_ro("kind", &TransportStats::kind)
+        .def_ro("threads", &TransportStats::threads)
+        .def_ro("queues", &TransportStats::queues)
+        .def_ro("one_queue_why", &TransportStats::one_queue_why)
+        .def_ro("passed_on", &TransportStats::passed_on);
+
+    nb::class_<OwnedTransport, TransportEngine>(m, "Transport")
         .def_static(
             "udp",
             [](int fd, const WorkerConfig &config, int receive_buffer_bytes,
@@ -118,56 +184,8 @@ void bind_transport(nb::module_ &m) {
             },
             nb::arg("fd"), nb::arg("memory_fd"), nb::arg("results_fd"), nb::arg("cells"),
             nb::arg("payload_bytes"), nb::arg("config"), nb::arg("options") = TransportOptions{})
-        .def(
-            "submit",
-            [](OwnedTransport &self, std::uintptr_t in, std::uintptr_t out, std::uint64_t elems,
-               int type, bool average) {
-                return self.submit(tensor_request(0, in, out, elems, type, average));
-            },
-            nb::arg("address_in"), nb::arg("address_out"), nb::arg("elems"), nb::arg("value_type"),
-            nb::arg("average"), Unlocked())
         .def("stats", &Transport::stats, Unlocked())
-        .def("lanes", &Transport::lanes, Unlocked())
-        .def("set_congestion", &Transport::set_congestion, nb::arg("choice").none(),
-             nb::arg("most_packets"), Unlocked())
         .def("take_own_results", &Transport::take_own_results, Unlocked())
-        .def("fail", &Transport::fail, Unlocked())
-        .def("failure", &Transport::failure, Unlocked())
-        .def("mismatch", &Transport::mismatch, Unlocked())
-        .def("corruption", &Transport::corruption, Unlocked())
-        .def("wait_halted", &Transport::wait_halted, nb::arg("timeout_ns"), Unlocked())
-        .def("submissions",
-             [](const OwnedTransport &self) {
-                 std::vector<TensorRequest> requests;
-                 {
-                     const nb::gil_scoped_release unlocked;
-                     requests = self.submissions();
-                 }
-                 nb::list told;
-                 for (const TensorRequest &request : requests) told.append(described(request));
-                 return told;
-             })
-        .def("freeze", &Transport::freeze, Unlocked())
-        .def("begin_remap", &Transport::begin_remap, nb::arg("config"), nb::arg("max_in_flight"),
-             nb::arg("congestion"), Unlocked())
-        .def("reserve", &Transport::reserve, nb::arg("news_ns"), Unlocked())
-        .def("cut_over", &Transport::cut_over, nb::arg("first"), nb::arg("may_send"), Unlocked())
-        .def("wait_cut", &Transport::wait_cut, nb::arg("timeout_ns"), Unlocked())
-        .def("end_remap", &Transport::end_remap, Unlocked())
-        .def("cancel_remap", &Transport::cancel_remap, Unlocked())
-        .def("mappings", &Transport::mappings, Unlocked())
-        .def("lane_result", &Transport::lane_result, nb::arg("epoch"), nb::arg("lane"), Unlocked())
-        .def("pending", &Transport::pending, Unlocked())
-        .def(
-            "put_result",
-            [](OwnedTransport &self, std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq,
-               const nb::bytes &data) {
-                self.put_result(epoch, lane, seq, data.data(), data.size());
-            },
-            nb::arg("epoch"), nb::arg("lane"), nb::arg("seq"), nb::arg("data"))
-        .def("end_operation", &Transport::end_operation, nb::arg("operation"), nb::arg("done"),
-             Unlocked())
-        .def("wait_watched", &Transport::wait_watched, nb::arg("timeout_ns"), Unlocked())
         .def("close", &Transport::close, Unlocked());
 }
 
@@ -176,6 +194,8 @@ void bind_transport(nb::module_ &m) {
 void bind(nb::module_ &m) {
     m.doc() = "WorkerCore, quantisers and transports of ina.host.";
     bind_core(m);
+    bind_operations(m);
+    bind_engine(m);
     bind_transport(m);
 }
 

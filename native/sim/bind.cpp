@@ -22,6 +22,7 @@ namespace {
 // A Python function from a frame's bytes to those that arrive; None: it is lost.
 Tap python_tap(nb::callable function) {
     return [function = std::move(function)](Frame *frame) {
+        const nb::gil_scoped_acquire locked;
         const nb::object found = function(nb::bytes(frame->data(), frame->bytes()));
         if (found.is_none()) return false;
         const auto bytes = nb::cast<nb::bytes>(found);
@@ -100,7 +101,8 @@ void bind_configs(nb::module_ &m) {
             "wake_jitter_ns", [](const WorkerSetup &self) { return self.wake.jitter_ns; },
             [](WorkerSetup &self, std::int64_t jitter_ns) { self.wake.jitter_ns = jitter_ns; })
         .def_rw("max_in_flight", &WorkerSetup::max_in_flight)
-        .def_rw("shares", &WorkerSetup::shares);
+        .def_rw("shares", &WorkerSetup::shares)
+        .def_rw("halts", &WorkerSetup::halts);
 }
 
 void bind_trace(nb::module_ &m) {
@@ -189,53 +191,21 @@ void bind_worker(nb::module_ &m) {
         .value("MISMATCH", WorkerEvent::Kind::kMismatch)
         .value("CORRUPTED", WorkerEvent::Kind::kCorrupted)
         .value("BREACH", WorkerEvent::Kind::kBreach);
-    nb::class_<Worker>(m, "Worker")
+    nb::class_<Worker, host::TransportEngine>(m, "Worker")
         .def_prop_ro("name", &Worker::name)
-        .def(
-            "submit",
-            [](Worker &self, std::uint64_t id, std::uintptr_t in, std::uintptr_t out,
-               std::uint64_t elems, int type, bool average) {
-                self.submit(host::tensor_request(id, in, out, elems, type, average));
-            },
-            "id"_a, "address_in"_a, "address_out"_a, "elems"_a, "value_type"_a, "average"_a)
         .def("pause", &Worker::pause, "until_ns"_a)
         .def("crash", &Worker::crash)
         .def("leave_group", &Worker::leave_group)
         .def_prop_ro("alive", &Worker::is_alive)
         .def_prop_ro("buffer_full_packets", &Worker::buffer_full_packets)
         .def_prop_ro("busy_ns", &Worker::busy_ns)
-        .def("lanes", &Worker::lanes)
-        .def("pending", &Worker::pending)
-        .def("settle_resends", &Worker::settle_resends)
-        .def_prop_ro("counters", &Worker::counters)
-        .def_prop_ro("agreed", &Worker::agreed)
-        .def_prop_ro("stall", &Worker::stall)
-        .def_prop_ro("mismatch", &Worker::mismatch)
-        .def_prop_ro("corruption", &Worker::corruption)
         .def_prop_ro("breach", &Worker::breach)
-        .def("set_congestion", &Worker::set_congestion, "choice"_a.none(), "most_packets"_a)
-        .def("begin_remap", &Worker::begin_remap, "config"_a, "max_in_flight"_a, "congestion"_a)
-        .def("reserve", &Worker::reserve, "news_ns"_a)
-        .def("cut_over", &Worker::cut_over, "first"_a, "may_send"_a)
-        .def("wait_cut", &Worker::wait_cut, "timeout_ns"_a)
-        .def("end_remap", &Worker::end_remap)
-        .def("cancel_remap", &Worker::cancel_remap)
-        .def("mappings", &Worker::mappings)
-        .def("lane_result", &Worker::lane_result, "epoch"_a, "lane"_a)
-        .def(
-            "put_result",
-            [](Worker &self, std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq,
-               const nb::bytes &data) {
-                self.put_result(epoch, lane, seq, data.data(), data.size());
-            },
-            "epoch"_a, "lane"_a, "seq"_a, "data"_a)
         .def_prop_ro("moderation_ns", &Worker::moderation_ns)
-        .def_prop_ro("srtt_ns", &Worker::srtt_ns)
-        .def_prop_ro("shortest_ns", &Worker::shortest_ns)
-        .def_prop_ro("mean_ns", &Worker::mean_ns)
-        .def_prop_ro("window", &Worker::window)
-        .def_prop_ro("in_flight", &Worker::in_flight)
-        .def_prop_ro("in_flight_limit", &Worker::in_flight_limit);
+        .def_prop_ro("counters", [](const Worker &self) { return self.stats().worker; })
+        .def_prop_ro("window", [](const Worker &self) { return self.stats().window; })
+        .def_prop_ro("in_flight", [](const Worker &self) { return self.stats().in_flight; })
+        .def_prop_ro("in_flight_limit",
+                     [](const Worker &self) { return self.stats().in_flight_limit; });
 }
 
 }  // namespace

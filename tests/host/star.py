@@ -133,14 +133,10 @@ class Star:
 
     def submit(self, rank: int, tensor: int, array: Array, out: Array, op: str = "sum") -> None:
         self._submitted.append((array, out))
-        self.workers[rank].submit(
-            tensor,
-            array.ctypes.data,
-            out.ctypes.data,
-            array.size,
-            VALUE_TYPES[array.dtype],
-            op == "avg",
+        begun = self.workers[rank].submit(
+            array.ctypes.data, out.ctypes.data, array.size, VALUE_TYPES[array.dtype], op == "avg"
         )
+        assert begun.id == tensor
         self._listen()
 
     def run(self, tensors: int, limit_s: float = 600.0) -> None:

@@ -114,7 +114,7 @@ def test_a_tensor_that_is_queued_needs_no_round_of_its_own() -> None:
     outs = [[np.empty_like(part) for part in parts] for parts in tensors]
     for number, parts in enumerate(tensors):
         for rank, part in enumerate(parts):
-            star.submit(rank, number, part, outs[number][rank])
+            star.submit(rank, number + 1, part, outs[number][rank])
     star.run(len(tensors))
     for parts, out in zip(tensors, outs, strict=True):
         assert numerics.same_bits(out[1], numerics.all_reduce(parts, "sum", VALUES))
@@ -126,11 +126,11 @@ def test_a_tensor_that_one_worker_submits_late_has_a_round_of_its_own() -> None:
     parts = random_parts(F32, 2, 320_000, 3)
     outs = [np.empty_like(part) for part in parts for _ in range(2)]
     for number in range(2):
-        star.submit(0, number, parts[0], outs[number])
-    star.submit(1, 0, parts[1], outs[2])
+        star.submit(0, number + 1, parts[0], outs[number])
+    star.submit(1, 1, parts[1], outs[2])
     while not star.done[1]:
         star.step()
-    star.submit(1, 1, parts[1], outs[3])
+    star.submit(1, 2, parts[1], outs[3])
     star.run(2)
     assert all(numerics.same_bits(out, numerics.all_reduce(parts, "sum", VALUES)) for out in outs)
     assert {core.counters.exponent_rounds for core in star.workers} == {16}
@@ -185,7 +185,7 @@ def test_any_history_under_any_schedule(
             open_now = submitted[rank] - len(star.done[rank])
             if submitted[rank] < len(lengths) and open_now < ahead and rng.random() < 0.7:
                 part = tensors[submitted[rank]][rank]
-                star.submit(rank, submitted[rank], part, part)  # in place
+                star.submit(rank, submitted[rank] + 1, part, part)  # in place
                 submitted[rank] += 1
         star.step()
         assert star.now_ns < 600_000_000_000, "no end in sight"

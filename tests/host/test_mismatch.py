@@ -68,8 +68,8 @@ def test_every_rank_notices(first: list[Op], other: Op, odd: list[int]) -> None:
     star.run_until(star.now_ns + 10 * SECOND)
     assert [worker.counters.packets_sent for worker in star.workers] == sent
     for worker in star.workers:
-        assert worker.mismatch is not None
-        assert worker.mismatch.operation == len(first) + 1
+        assert worker.mismatch() is not None
+        assert worker.mismatch().operation == len(first) + 1
         assert worker.agreed == len(first)
 
 
@@ -77,7 +77,7 @@ def test_every_rank_notices(first: list[Op], other: Op, odd: list[int]) -> None:
 def test_loss_does_not_hide_it(seed: int) -> None:
     way = scattered(loss=0.2, duplication=0.1)
     star = run_apart([SAME], [SAME, SAME, (641, F32, "sum")], way=way, seed=seed)
-    assert all(worker.mismatch for worker in star.workers)
+    assert all(worker.mismatch() for worker in star.workers)
 
 
 def test_with_several_threads() -> None:
@@ -88,7 +88,7 @@ def test_with_several_threads() -> None:
     assert [out.tolist() for out in apart] == [[2, 2, 2]] * 2
     outs = [submit(star, rank, 2, op) for rank, op in enumerate([SAME, (641, F32, "sum")])]
     star.run_out(2)
-    assert star.workers[0].mismatch is not None
+    assert star.workers[0].mismatch() is not None
     assert all((out == -7).all() for out in outs)
 
 
@@ -102,7 +102,7 @@ def test_packets_that_do_not_meet_complete_nothing() -> None:
     outs = [submit(star, 0, 5, (64, F32, "sum")), submit(star, 1, 5, (128, F32, "sum"))]
     star.run_until(star.now_ns + 100 * MS)
     assert all((out == -7).all() for out in outs)
-    assert [worker.mismatch for worker in star.workers] == [None, None]
+    assert [worker.mismatch() for worker in star.workers] == [None, None]
 
 
 def test_an_empty_tensor_more_is_a_difference() -> None:
@@ -111,7 +111,7 @@ def test_an_empty_tensor_more_is_a_difference() -> None:
     submit(star, 0, 1, (0, F32, "sum"))
     outs = [submit(star, 0, 2, SAME), submit(star, 1, 1, SAME)]
     star.run_out(2)
-    assert all(worker.mismatch for worker in star.workers)
+    assert all(worker.mismatch() for worker in star.workers)
     assert all((out == -7).all() for out in outs)
 
 

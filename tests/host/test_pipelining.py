@@ -36,7 +36,7 @@ class Run:
             random_parts(dtype, 2, count * VALUES, seed) for seed, count in enumerate(chunks)
         ]
         self.expected = [numerics.all_reduce(parts, "sum", VALUES) for parts in self.tensors]
-        for number, parts in enumerate(self.tensors):
+        for number, parts in enumerate(self.tensors, start=1):
             for rank, part in enumerate(parts):
                 self.star.submit(rank, number, part, part)
 

@@ -14,33 +14,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ina._native.congestion import Choice
-from ina._native.sim import Worker
 from ina.errors import InaError
 from ina.host import RecoveryError, Ticket
 from ina.host.frozen import Frozen, export_of
 from ina.host.recovery import Export, Lane, MappedLanes, Pending, Plan, Sum, Transfer, average, plan
 from ina.testing import numerics
 from tests.host.cores import EPOCH, JOB
-from tests.host.star import FOREVER_NS, Star, late, scattered
+from tests.host.star import Star, late, scattered
 from tests.host.test_worker_core import INT32, random_parts
 
 VALUES = 64
 DTYPES = (INT32, *numerics.FLOATS)
-
-
-class FrozenWorker:
-    """A worker as the transport of a Frozen; notes which operations end."""
-
-    def __init__(self, worker: Worker) -> None:
-        self.mappings: Any = worker.mappings
-        self.lane_result: Any = worker.lane_result
-        self.pending: Any = worker.pending
-        self.put_result: Any = worker.put_result
-        self.ended: list[int] = []
-
-    def end_operation(self, operation: int, done: bool) -> None:
-        assert done
-        self.ended.append(operation)
 
 
 class Job:
@@ -96,8 +80,8 @@ class Job:
         for rank, worker in enumerate(self.star.workers):
             ticket = Ticket("t", JOB, EPOCH, rank, self.world_size, 4, VALUES, "127.0.0.1", 1)
             submitted = worker.counters.tensors_submitted
-            transport = FrozenWorker(worker)
-            frozen.append(Frozen(transport, export_of(ticket, submitted, transport), {}))
+            assert worker.freeze()
+            frozen.append(Frozen(worker, export_of(ticket, submitted, worker), {}))
         return frozen
 
     def recover(self, frozen: list[Frozen]) -> Plan:
@@ -179,7 +163,7 @@ def test_ranks_frozen_at_any_moment_end_with_the_sums_of_an_undisturbed_run(
     for step in range(max(freezes)):
         for rank in range(workers):
             if step == freezes[rank]:
-                star.workers[rank].pause(FOREVER_NS)
+                star.workers[rank].freeze()
             due = step >= paces[rank] * job.submitted[rank]
             if due and step < freezes[rank] and job.submitted[rank] < len(lengths):
                 job.submit(rank)
@@ -271,6 +255,9 @@ def test_without_kept_results_there_is_nothing_to_hand_on() -> None:
 
 def test_a_rank_says_which_lanes_it_has_and_what_they_wait_for() -> None:
     worker = Star(2, slots=8, shares=[2, 1], keep_results=True).workers[0]
+    with pytest.raises(RuntimeError, match="not frozen"):
+        worker.lane_result(EPOCH, 0)
+    assert worker.freeze()
     for lane in (4, 2**32 - 1):
         with pytest.raises(ValueError, match=rf"lane must be 2\.\.3, got {lane}"):
             worker.lane_result(EPOCH, lane)

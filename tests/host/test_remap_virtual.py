@@ -14,7 +14,7 @@ from ina._native.host import VerifyMode
 from ina.congestion import Congestion
 from ina.trees.slots import SlotRange
 from tests.host.cores import EPOCH, JOB, worker_config
-from tests.host.star import FOREVER_NS, Star, late, scattered
+from tests.host.star import Star, late, scattered
 from tests.host.test_recovery import VALUES, Job
 from tests.sim.hand_job import OtherMapping
 
@@ -156,8 +156,6 @@ def test_ranks_frozen_at_any_moment_of_a_change_end_with_these_sums(
     seed: int, workers: int, sizes: list[int], lengths: list[int], loss: float, steps: int
 ) -> None:
     job, stages = run(seed, workers, sizes, lengths, loss, steps)
-    for worker in job.star.workers:
-        worker.pause(FOREVER_NS)
     found = job.recover(job.freeze())
     job.check()
     event(f"stages: {min(stages)}..{max(stages)}")

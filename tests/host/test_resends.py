@@ -21,8 +21,6 @@ def parts(workers: int, chunks: int, values: int = VALUES) -> list[Array]:
 def totals(star: Star) -> dict[str, int]:
     """Sums over the workers, long after the last result."""
     star.run_until(star.now_ns + SECOND)
-    for worker in star.workers:
-        worker.settle_resends()
     names = ("retransmissions", "losses", "spurious", "probes")
     return {name: sum(getattr(one.counters, name) for one in star.workers) for name in names}
 

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from ina.congestion import Choice, Congestion
-from ina.extension.host import WorkerCore
-from ina.host.windows import Windows, WindowStats
+from ina.extension.host import EngineStats, WorkerCore
+from ina.host.windows import Windows
 from ina.rpc import controller_pb2 as pb2
 from tests.host.cores import worker_config
 
@@ -41,7 +41,7 @@ def state(windows: Windows) -> pb2.WindowState:
     stats: Any = SimpleNamespace(
         worker=worker, window=32, in_flight_limit=8, shortest_ns=50_000, mean_ns=80_000
     )
-    return windows.state(cast(WindowStats, stats))
+    return windows.state(cast(EngineStats, stats))
 
 
 def test_only_what_is_another_is_changed_so_that_windows_do_not_begin_anew() -> None:

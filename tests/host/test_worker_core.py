@@ -148,7 +148,7 @@ def test_results_do_not_depend_on_the_packets_schedule(
         expected.append(numerics.all_reduce(parts, op, VALUES))
         outs.append([part if index % 3 else np.empty_like(part) for part in parts])
         for rank, part in enumerate(parts):
-            star.submit(rank, index, part, outs[-1][rank], op)
+            star.submit(rank, index + 1, part, outs[-1][rank], op)
     star.run(len(lengths))
     for index, want in enumerate(expected):
         for rank in range(workers):

@@ -11,19 +11,19 @@ from tests.sim.bug import Bug
 RESIZE_BUGS = (
     Bug(
         "resize rank: the new mapping begins with what was sent last",
-        "native/sim/worker_remap.cpp",
-        "first_of_new_ = next_id_ + submit_times_.since(engine_->now_ns() - news_ns);",
-        "first_of_new_ = next_id_ - 1;",
+        "native/host/engine/course.cpp",
+        "layout.first_of_new = next_id_ + submit_times_.since(now_ns - news_ns);",
+        "layout.first_of_new = next_id_ - 1;",
     ),
     Bug(
         "resize rank: rank 0 goes on by the old mapping",
-        "native/sim/worker_remap.cpp",
-        "        place_from(first, *mappings_.back());",
-        "        place_from(first, *mappings_.front());",
+        "native/host/engine/engine.cpp",
+        "course_.place_from(first, newer);",
+        "course_.place_from(first, *layout.mappings.front());",
     ),
     Bug(
         "resize rank: what was sent by the old mapping stays there",
-        "native/sim/worker_remap.cpp",
+        "native/host/engine/engine.cpp",
         "share->core.withdraw_from(first);",
         "share->core.withdraw_from(first + 1);",
     ),

@@ -135,7 +135,7 @@ def test_a_job_that_comes_caps_one_that_runs_within_a_round_trip_until_it_goes()
         assert 2 * DELAY_NS < round_trip_s * 1e9 < 3 * DELAY_NS
         _, cap = words.caps
         assert cap == pytest.approx(2 * RATE / 2 * round_trip_s / BITS, abs=1)
-        told_s, before_s = words.heard[1][0], worker.mean_ns / 1e9
+        told_s, before_s = words.heard[1][0], worker.stats().mean_ns / 1e9
         assert worker.in_flight_limit == cap
         while worker.in_flight > cap:
             await asyncio.sleep(0.001)

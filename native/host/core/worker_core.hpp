@@ -120,6 +120,7 @@ class WorkerCore {
     // for. Throws std::invalid_argument when the lane does not wait for them.
     void put_result(std::uint32_t lane, std::uint32_t seq, const void *data, std::size_t bytes);
 
+    const WorkerConfig &config() const { return config_; }
     WorkerCounters counters() const;
     // So many rounds brought a result.
     std::uint64_t results() const { return counters_.chunks_done + counters_.exponent_rounds; }

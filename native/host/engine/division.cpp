@@ -44,4 +44,12 @@ void add_ways(const std::vector<Tree> &trees, std::vector<Way> *ways) {
     }
 }
 
+std::vector<Way> ways_of_both(std::vector<Way> ways, const std::vector<Tree> &older,
+                              const std::vector<Tree> &newer) {
+    for (Way &way : ways) way.jobs.clear();
+    add_ways(older, &ways);
+    add_ways(newer, &ways);
+    return ways;
+}
+
 }  // namespace ina::host

@@ -44,6 +44,10 @@ class ShareFinder {
 // Adds where the trees' packets go, each node once, in the order of the trees; and their numbers to
 // ways that are there.
 void add_ways(const std::vector<Tree> &trees, std::vector<Way> *ways);
+// With those of two mappings' trees, whose packets may come; the older one's stay where they are in
+// the list: its shares know them by number.
+std::vector<Way> ways_of_both(std::vector<Way> ways, const std::vector<Tree> &older,
+                              const std::vector<Tree> &newer);
 // In `ways`, the tree's.
 std::size_t way_of(const std::vector<Way> &ways, const Tree &tree);
 

@@ -7,8 +7,8 @@
 namespace ina::host {
 namespace {
 
-std::uint32_t threads_of(std::uint32_t window, std::size_t channels) {
-    return std::min(window, static_cast<std::uint32_t>(channels));
+std::uint32_t threads_of(std::uint32_t window, std::size_t queues) {
+    return std::min(window, static_cast<std::uint32_t>(queues));
 }
 
 std::uint32_t part_of_thread(std::uint32_t all, std::uint32_t index, std::uint32_t threads) {
@@ -27,13 +27,11 @@ std::uint32_t part_of_share(std::uint64_t of_thread, std::uint32_t lanes,
 // packet is of another share, less than 64 KiB. For that there is room: channels reckon with
 // packets that come one by one, and the packets of a train take half of that (measured on loopback
 // and veth).
-std::uint32_t part_of(std::uint32_t limit, const Channel &channel, std::uint32_t index,
-                      std::uint32_t threads, const WorkerConfig &config) {
-    const std::uint32_t room = channel.room_packets(config.values_per_packet);
-    const bool is_own = channel.one_queue_why().empty();
-    const std::uint32_t all = is_own ? limit : std::min(limit, room);
+std::uint32_t part_of(std::uint32_t limit, const ResultQueue &queue, std::uint32_t index,
+                      std::uint32_t threads) {
+    const std::uint32_t all = queue.is_own ? limit : std::min(limit, queue.room_packets);
     const std::uint32_t part = part_of_thread(all, index, threads);
-    return is_own ? std::min(part, room) : part;
+    return queue.is_own ? std::min(part, queue.room_packets) : part;
 }
 
 PacketMemory frames_from(PacketMemory memory, std::uint32_t first, std::uint32_t frames) {
@@ -46,9 +44,9 @@ PacketMemory frames_from(PacketMemory memory, std::uint32_t first, std::uint32_t
 }  // namespace
 
 Mapping::Mapping(const WorkerConfig &config, std::uint32_t most,
-                 const congestion::Choice &congestion, const std::vector<Channel *> &channels,
+                 const congestion::Choice &congestion, const std::vector<ResultQueue> &queues,
                  const std::vector<Way> &ways, const PacketMemory &memory, std::uint32_t first_bit)
-    : epoch(config.epoch), window(window_of(config)), threads(threads_of(window, channels.size())),
+    : epoch(config.epoch), window(window_of(config)), threads(threads_of(window, queues.size())),
       first_bit(first_bit), memory(memory), trees(trees_of(config)),
       order(window, std::max(config.values_per_packet, 1u)) {
     const std::vector<LaneShare> parts = divide_lanes(window, threads, trees);
@@ -57,9 +55,8 @@ Mapping::Mapping(const WorkerConfig &config, std::uint32_t most,
         WorkerConfig own = config;
         own.first_lane = part.first_lane;
         own.lanes = part.lanes;
-        const std::uint32_t own_most =
-            part_of_share(part_of(most, *channels[part.thread], part.thread, threads, config),
-                          part.lanes, window / threads);
+        const std::uint32_t own_most = part_of_share(
+            part_of(most, queues[part.thread], part.thread, threads), part.lanes, window / threads);
         shares.push_back(std::make_unique<Share>(part.thread, way_of(ways, trees[part.tree]), own,
                                                  congestion, own_most,
                                                  frames_from(memory, part.first_lane, part.lanes)));
@@ -96,6 +93,17 @@ void Mapping::set_congestion(const congestion::Choice *choice, std::uint32_t pac
 
 Share &Mapping::share_of(std::uint32_t lane) const {
     return *shares[finder.of(std::min(lane, window - 1))];
+}
+
+WorkerConfig Mapping::warmed(WorkerConfig config) const {
+    std::int64_t rto_ns = 0;
+    for (const auto &share : shares) {
+        const std::lock_guard lock(share->mutex);
+        const RttEstimator &rtt = share->core.recovery().rtt();
+        if (rtt.srtt_ns() > 0) rto_ns = std::max(rto_ns, rtt.timeout_ns());
+    }
+    if (rto_ns > 0) config.rto.initial_ns = std::min(rto_ns, config.rto.max_ns);
+    return config;
 }
 
 std::uint32_t most_in_flight(const WorkerConfig &config, std::uint32_t wanted) {

@@ -15,12 +15,19 @@
 
 namespace ina::host {
 
+// Where the results of a thread's packets wait for it.
+struct ResultQueue {
+    std::uint32_t room_packets;  // that find room there, full ones
+    bool is_own;                 // else all threads have this one together
+};
+
 struct Mapping {
-    // `most`: packets in flight of all threads together, but for their channels' room. `ways`:
-    // among them those of its trees. `memory`: of its lanes' packets, or nothing. `first_bit`: of
-    // its shares, among the bits of an Operation. Throws std::invalid_argument.
+    // `most`: packets in flight of all threads together, but for their queues' room. `queues`: of
+    // each thread. `ways`: among them those of its trees. `memory`: of its lanes' packets, or
+    // nothing. `first_bit`: of its shares, among the bits of an Operation. Throws
+    // std::invalid_argument.
     Mapping(const WorkerConfig &config, std::uint32_t most, const congestion::Choice &congestion,
-            const std::vector<Channel *> &channels, const std::vector<Way> &ways,
+            const std::vector<ResultQueue> &queues, const std::vector<Way> &ways,
             const PacketMemory &memory, std::uint32_t first_bit);
 
     std::uint64_t bit_of(std::size_t share) const {
@@ -35,6 +42,10 @@ struct Mapping {
     // std::invalid_argument as congestion::make_window does.
     void set_congestion(const congestion::Choice *choice, std::uint32_t packets) const;
 
+    // The same with what the worker has learnt of the network by this one. Takes each share's
+    // mutex.
+    WorkerConfig warmed(WorkerConfig config) const;
+
     const std::uint32_t epoch;
     const std::uint32_t window;   // W
     const std::uint32_t threads;  // that have shares
@@ -45,7 +56,7 @@ struct Mapping {
     ShareFinder finder;
     std::atomic<std::int64_t> progress_ns{0};  // when a result was accepted last
 
-    // Guarded by the transport's own mutex.
+    // Guarded by the engine's own mutex.
     SubmissionOrder order;
     bool is_open = true;  // else what was submitted waits in the inboxes: nothing may be sent yet
 };

@@ -5,12 +5,6 @@
 
 namespace ina::host {
 
-namespace {
-
-std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
-
-}  // namespace
-
 bool Operation::wait(std::int64_t timeout_ns) const {
     std::unique_lock lock(board_->mutex);
     return board_->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
@@ -33,16 +27,18 @@ void Operation::end(OperationState state) {
 }
 
 std::shared_ptr<Operation> Operations::add(std::uint64_t id, std::uint64_t elems,
-                                           std::uint64_t shares) {
+                                           std::uint64_t shares, std::int64_t now_ns) {
     const auto state = shares == 0 ? OperationState::kDone : OperationState::kPending;
     auto operation = std::make_shared<Operation>(id, board_, state);
     const std::lock_guard lock(board_->mutex);
     added_ = id;
+    operation->watched_ = is_watched_;
     if (shares == 0) {
         ++done_;
+        if (is_watched_) board_->watched_done.push_back(id);
         board_->changed.notify_all();
     } else {
-        rhythm_.submitted(elems, now_ns());
+        rhythm_.submitted(elems, now_ns);
         pending_.emplace(id, Pending{operation, shares});
     }
     return operation;
@@ -58,7 +54,8 @@ std::shared_ptr<Operation> Operations::ended(std::uint64_t id, OperationState st
     return std::make_shared<Operation>(id, board_, state);
 }
 
-void Operations::share_done(std::uint32_t bit, const std::vector<std::uint64_t> &ids) {
+void Operations::share_done(std::uint32_t bit, const std::vector<std::uint64_t> &ids,
+                            std::int64_t now_ns) {
     if (ids.empty()) return;
     std::size_t ended = 0;
     const std::lock_guard lock(board_->mutex);
@@ -73,25 +70,25 @@ void Operations::share_done(std::uint32_t bit, const std::vector<std::uint64_t> 
         ++ended;
     }
     if (ended == 0) return;
-    rhythm_.ended(ended, now_ns());
+    rhythm_.ended(ended, now_ns);
     board_->changed.notify_all();
 }
 
-bool Operations::end(std::uint64_t id, OperationState state) {
+bool Operations::end(std::uint64_t id, OperationState state, std::int64_t now_ns) {
     const std::lock_guard lock(board_->mutex);
     const auto found = pending_.find(id);
     if (found == pending_.end()) return false;
     found->second.operation->end(state);
     pending_.erase(found);
-    rhythm_.ended(1, now_ns());
+    rhythm_.ended(1, now_ns);
     board_->changed.notify_all();
     return true;
 }
 
-void Operations::end_all(OperationState state) {
+void Operations::end_all(OperationState state, std::int64_t now_ns) {
     const std::lock_guard lock(board_->mutex);
     for (auto &[id, pending] : pending_) pending.operation->end(state);
-    rhythm_.ended(pending_.size(), now_ns());
+    rhythm_.ended(pending_.size(), now_ns);
     pending_.clear();
     board_->changed.notify_all();
 }
@@ -114,15 +111,20 @@ bool Operations::wait_before(std::uint64_t id, std::int64_t timeout_ns) {
     return ended;
 }
 
-RhythmCounters Operations::rhythm() const {
+RhythmCounters Operations::rhythm(std::int64_t now_ns) const {
     const std::lock_guard lock(board_->mutex);
-    return rhythm_.counters(now_ns());
+    return rhythm_.counters(now_ns);
 }
 
 std::vector<std::uint64_t> Operations::wait_watched(std::int64_t timeout_ns) {
     std::unique_lock lock(board_->mutex);
     board_->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
                              [&] { return !board_->watched_done.empty() || board_->closed; });
+    return std::exchange(board_->watched_done, {});
+}
+
+std::vector<std::uint64_t> Operations::take_watched() {
+    const std::lock_guard lock(board_->mutex);
     return std::exchange(board_->watched_done, {});
 }
 

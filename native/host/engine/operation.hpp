@@ -48,31 +48,36 @@ class Operation {
     bool watched_ = false;
 };
 
-// A transport's operations. Thread-safe.
+// An engine's operations. Thread-safe. Times: any monotonic clock's, ns.
 class Operations {
   public:
+    // is_watched: each operation is reported through take_watched(), whoever asks.
+    explicit Operations(bool is_watched = false) : is_watched_(is_watched) {}
+
     // A new one, which ends as done when all shares with a bit in `shares` are done with it; now if
     // there are none. In the order of their ids.
     // `elems`: how large it is.
-    std::shared_ptr<Operation> add(std::uint64_t id, std::uint64_t elems, std::uint64_t shares);
+    std::shared_ptr<Operation> add(std::uint64_t id, std::uint64_t elems, std::uint64_t shares,
+                                   std::int64_t now_ns);
     // From now on it is these shares that have parts of one that is pending.
     void reassign(std::uint64_t id, std::uint64_t shares);
     // One that has ended already.
     std::shared_ptr<Operation> ended(std::uint64_t id, OperationState state) const;
     // The share with this bit is done with these; it may name some that it has no part in, or that
     // have ended.
-    void share_done(std::uint32_t bit, const std::vector<std::uint64_t> &ids);
+    void share_done(std::uint32_t bit, const std::vector<std::uint64_t> &ids, std::int64_t now_ns);
     // False: it is not pending.
-    bool end(std::uint64_t id, OperationState state);
-    void end_all(OperationState state);
+    bool end(std::uint64_t id, OperationState state, std::int64_t now_ns);
+    void end_all(OperationState state, std::int64_t now_ns);
     std::uint64_t done() const;  // so many have ended as done, but for end()
-    RhythmCounters rhythm() const;
+    RhythmCounters rhythm(std::int64_t now_ns) const;
     // Blocks until all before this one have been added and have ended (true), or close() was called
     // or the time is over (false).
     bool wait_before(std::uint64_t id, std::int64_t timeout_ns);
 
     // Blocks until watched operations have ended, close() was called, or the time is over.
     std::vector<std::uint64_t> wait_watched(std::int64_t timeout_ns);
+    std::vector<std::uint64_t> take_watched();  // those that have ended by now
     void close();
 
   private:
@@ -81,6 +86,7 @@ class Operations {
         std::uint64_t shares;  // bits of those that are not done with it
     };
 
+    const bool is_watched_;
     const std::shared_ptr<CompletionBoard> board_ = std::make_shared<CompletionBoard>();
     // Guarded by the board's mutex.
     std::unordered_map<std::uint64_t, Pending> pending_;

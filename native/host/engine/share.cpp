@@ -84,12 +84,4 @@ void add_counters(WorkerCounters *sum, const WorkerCounters &share) {
     }
 }
 
-void add_counters(ChannelCounters *sum, const ChannelCounters &share) {
-    for (const auto field : {&ChannelCounters::send_calls, &ChannelCounters::receive_calls,
-                             &ChannelCounters::refused, &ChannelCounters::unreachable,
-                             &ChannelCounters::send_drops, &ChannelCounters::shared_packets}) {
-        sum->*field += share.*field;
-    }
-}
-
 }  // namespace ina::host

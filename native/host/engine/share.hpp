@@ -14,7 +14,7 @@
 
 namespace ina::host {
 
-// One thread of a transport owns it (division.hpp): looks after its timers and new tensors.
+// One of the engine's threads owns it (division.hpp): looks after its timers and new tensors.
 // Whichever thread has received results for it accepts them, and sends what follows.
 struct Share {
     // thread: its owner. way: to its tree's first node. most: packets, what its window may be at
@@ -28,6 +28,7 @@ struct Share {
     void set_congestion(const congestion::Choice *choice, std::uint32_t packets) {
         if (choice != nullptr) core.set_window(congestion::make_window(*choice, room));
         core.set_most(packets);
+        most = packets;
     }
 
     const std::size_t owner;
@@ -36,12 +37,13 @@ struct Share {
     std::mutex mutex;             // guards what follows
     WorkerCore core;
     const Pacing pacing;
-    std::int64_t time_ns = 0;  // the latest that the core was told: it never goes back
+    std::uint32_t most = UINT32_MAX;  // packets, whatever its window says
+    std::int64_t time_ns = 0;         // the latest that the core was told: it never goes back
     std::uint64_t results = 0;
     std::int64_t last_result_ns = 0;
     std::int64_t attended_ns = kNever;  // the owner looks at the core by then
 
-    // Guarded by the transport's own mutex.
+    // Guarded by the engine's own mutex.
     std::vector<Submission> inbox;  // submitted, not in the core yet
 };
 
@@ -51,6 +53,5 @@ LaneSnapshot merge_lanes(const std::vector<LaneSnapshot> &shares);
 std::vector<PendingTensor> merge_pending(const std::vector<std::vector<PendingTensor>> &shares);
 // Adds up; but for tensors and last_seq, which are no sums.
 void add_counters(WorkerCounters *sum, const WorkerCounters &share);
-void add_counters(ChannelCounters *sum, const ChannelCounters &share);
 
 }  // namespace ina::host
