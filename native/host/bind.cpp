@@ -72,8 +72,7 @@ void bind_operations(nb::module_ &m) {
         .def("counters", &Rhythm::counters, nb::arg("now_ns"));
 }
 
-// What a transport and a worker of the virtual network have alike.
-void bind_engine(nb::module_ &m) {
+void bind_stats(nb::module_ &m) {
     nb::class_<EngineStats>(m, "EngineStats")
         .def_ro("worker", &EngineStats::worker)
         .def_ro("rhythm", &EngineStats::rhythm)
@@ -93,8 +92,41 @@ void bind_engine(nb::module_ &m) {
         .def_rw("threads", &TransportOptions::threads)
         .def_rw("halts", &TransportOptions::halts)
         .def_rw("congestion", &TransportOptions::congestion);
+}
 
-    nb::class_<TransportEngine>(m, "TransportEngine")
+void bind_remap(nb::class_<TransportEngine> &engine) {
+    engine
+        .def("begin_remap", &TransportEngine::begin_remap, nb::arg("config"),
+             nb::arg("max_in_flight"), nb::arg("congestion"), Unlocked())
+        .def("reserve", &TransportEngine::reserve, nb::arg("news_ns"), Unlocked())
+        .def("cut_over", &TransportEngine::cut_over, nb::arg("first"), nb::arg("may_send"),
+             Unlocked())
+        .def("wait_cut", &TransportEngine::wait_cut, nb::arg("timeout_ns"), Unlocked())
+        .def("end_remap", &TransportEngine::end_remap, Unlocked())
+        .def("cancel_remap", &TransportEngine::cancel_remap, Unlocked());
+}
+
+void bind_frozen(nb::class_<TransportEngine> &engine) {
+    engine.def("freeze", &TransportEngine::freeze, Unlocked())
+        .def("mappings", &TransportEngine::mappings, Unlocked())
+        .def("lane_result", &TransportEngine::lane_result, nb::arg("epoch"), nb::arg("lane"),
+             Unlocked())
+        .def("pending", &TransportEngine::pending, Unlocked())
+        .def(
+            "put_result",
+            [](TransportEngine &self, std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq,
+               const nb::bytes &data) {
+                self.put_result(epoch, lane, seq, data.data(), data.size());
+            },
+            nb::arg("epoch"), nb::arg("lane"), nb::arg("seq"), nb::arg("data"))
+        .def("end_operation", &TransportEngine::end_operation, nb::arg("operation"),
+             nb::arg("done"), Unlocked());
+}
+
+// What a transport and a worker of the virtual network have alike.
+void bind_engine(nb::module_ &m) {
+    auto engine = nb::class_<TransportEngine>(m, "TransportEngine");
+    engine
         .def(
             "submit",
             [](TransportEngine &self, std::uintptr_t in, std::uintptr_t out, std::uint64_t elems,
@@ -124,29 +156,9 @@ void bind_engine(nb::module_ &m) {
                  for (const TensorRequest &request : requests) told.append(described(request));
                  return told;
              })
-        .def("freeze", &TransportEngine::freeze, Unlocked())
-        .def("begin_remap", &TransportEngine::begin_remap, nb::arg("config"),
-             nb::arg("max_in_flight"), nb::arg("congestion"), Unlocked())
-        .def("reserve", &TransportEngine::reserve, nb::arg("news_ns"), Unlocked())
-        .def("cut_over", &TransportEngine::cut_over, nb::arg("first"), nb::arg("may_send"),
-             Unlocked())
-        .def("wait_cut", &TransportEngine::wait_cut, nb::arg("timeout_ns"), Unlocked())
-        .def("end_remap", &TransportEngine::end_remap, Unlocked())
-        .def("cancel_remap", &TransportEngine::cancel_remap, Unlocked())
-        .def("mappings", &TransportEngine::mappings, Unlocked())
-        .def("lane_result", &TransportEngine::lane_result, nb::arg("epoch"), nb::arg("lane"),
-             Unlocked())
-        .def("pending", &TransportEngine::pending, Unlocked())
-        .def(
-            "put_result",
-            [](TransportEngine &self, std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq,
-               const nb::bytes &data) {
-                self.put_result(epoch, lane, seq, data.data(), data.size());
-            },
-            nb::arg("epoch"), nb::arg("lane"), nb::arg("seq"), nb::arg("data"))
-        .def("end_operation", &TransportEngine::end_operation, nb::arg("operation"),
-             nb::arg("done"), Unlocked())
         .def("wait_watched", &TransportEngine::wait_watched, nb::arg("timeout_ns"), Unlocked());
+    bind_remap(engine);
+    bind_frozen(engine);
 }
 
 void bind_transport(nb::module_ &m) {
@@ -195,6 +207,7 @@ void bind(nb::module_ &m) {
     m.doc() = "WorkerCore, quantisers and transports of ina.host.";
     bind_core(m);
     bind_operations(m);
+    bind_stats(m);
     bind_engine(m);
     bind_transport(m);
 }

@@ -68,8 +68,9 @@ def test_every_rank_notices(first: list[Op], other: Op, odd: list[int]) -> None:
     star.run_until(star.now_ns + 10 * SECOND)
     assert [worker.counters.packets_sent for worker in star.workers] == sent
     for worker in star.workers:
-        assert worker.mismatch() is not None
-        assert worker.mismatch().operation == len(first) + 1
+        found = worker.mismatch()
+        assert found is not None
+        assert found.operation == len(first) + 1
         assert worker.agreed == len(first)
 
 

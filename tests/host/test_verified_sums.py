@@ -169,7 +169,7 @@ def test_a_damaged_result_is_dropped_counted_and_asked_for_again() -> None:
 
 
 def only(workers: list[Worker]) -> Corruption:
-    (found,) = [worker.corruption() for worker in workers if worker.corruption() is not None]
+    (found,) = [found for worker in workers if (found := worker.corruption()) is not None]
     return found
 
 
@@ -293,7 +293,7 @@ def test_a_slot_that_one_flipped_bit_spoils_is_not_taken_for_ranks_that_differ(
     damager.up = damager.down = 1.0
     workers = one_sum(star)
     assert all(worker.mismatch() is None for worker in workers)
-    found = [worker.corruption() for worker in workers if worker.corruption() is not None]
+    found = [found for worker in workers if (found := worker.corruption()) is not None]
     assert any(one.same for one in found)
 
 
