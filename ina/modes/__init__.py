@@ -6,8 +6,18 @@ from ina.modes.errors import UnknownModeError
 from ina.modes.mode import Mode
 from ina.modes.pool import Pool
 from ina.modes.shared import Shared
+from ina.tables.values import Entry
 
-__all__ = ["Mode", "UnknownModeError", "every", "names", "of", "of_aggregators", "register"]
+__all__ = [
+    "Mode",
+    "UnknownModeError",
+    "every",
+    "names",
+    "of",
+    "of_aggregators",
+    "register",
+    "shares_slots",
+]
 
 _BY_NAME: dict[str, Mode] = {}
 
@@ -38,6 +48,11 @@ def of(name: str) -> Mode:
 def of_aggregators() -> Mode:
     """The one whose program the controller's aggregators run."""
     return next(mode for mode in every() if mode.needs_aggregator)
+
+
+def shares_slots(admission: Entry) -> bool:
+    """Whether it lets a job in at slots that are other jobs', too."""
+    return any(admission.action in mode.shared_admissions for mode in every())
 
 
 register(Pool())

@@ -8,9 +8,13 @@ slots of their own: a mode says in what it differs.
 
 from __future__ import annotations
 
+from ina.modes import rows
+from ina.modes.rows import Place
+from ina.p4 import names
 from ina.p4.catalogue import Capabilities
 from ina.protocol.slot_model import POOL_STICKY_FLAGS
 from ina.protocol.spec import Flag
+from ina.tables.values import Entry
 
 
 class Mode:
@@ -52,6 +56,25 @@ class Mode:
     def runs_on(self, *, shares_slots: bool) -> bool:
         """Whether a switch can sum its jobs. ``shares_slots``: it has some that jobs share."""
         return True
+
+    # -- what it writes at a node of a job's trees --
+
+    shared_admissions: tuple[str, ...] = ()
+    """Actions that let jobs in at slots that are other jobs', too."""
+
+    def admission(self, at: Place) -> Entry:
+        """Lets the job's packets in."""
+        if at.parent is None:
+            return rows.admission(at, names.ADMIT_JOB)
+        return rows.admission(at, names.ADMIT_INNER_JOB, **at.above(own_bit=1 << at.own_index))
+
+    def member(self, at: Place, index: int) -> Entry:
+        """Lets the packets of a child in, by its index."""
+        return rows.member(at, index, names.ADMIT_MEMBER, worker_bit=at.bits[index])
+
+    def further(self, at: Place) -> tuple[Entry, ...]:
+        """Rows of other tables that its program has besides, which are there before the job is."""
+        return ()
 
     # -- what testing it needs to know --
 

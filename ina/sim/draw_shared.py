@@ -6,7 +6,7 @@ import random
 
 from msgspec.structs import replace
 
-from ina.controller.memory.patience import STEPS
+from ina.modes.patience import STEPS
 from ina.p4.names import POOL, SHARED
 from ina.sim.errors import ScenarioError
 from ina.sim.racks import joined, tree_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from ina import modes
 from ina.controller.switches.plan import MARK_JOB
 from ina.p4 import names
 from ina.sim.fabric import SimSwitch
@@ -27,7 +28,7 @@ def wrong_grants(
     for job, entry in _jobs(switch):
         granted = _granted(entry)
         where = f"switch {switch.name}: job {job} has slots {granted.start}..{granted.stop - 1}"
-        if entry.action == names.ADMIT_SHARED_JOB:
+        if modes.shares_slots(entry):
             if granted and (granted.start < limit or granted.stop > names.SLOTS_TOTAL):
                 yield f"{where} of those that jobs share, which begin at {limit}"
             continue
@@ -46,7 +47,7 @@ def _beyond(plane: ControlPlane, quotas: Mapping[str, int]) -> Iterator[str]:
     of_mappings: Counter[tuple[str, int]] = Counter()
     for name in plane.agents:
         for number, entry in _jobs(plane.fabric.switches[name]):
-            if entry.action == names.ADMIT_SHARED_JOB and number in jobs:
+            if modes.shares_slots(entry) and number in jobs:
                 epoch = entry.param("epoch")
                 of_mappings[jobs[number].name, epoch] += len(_granted(entry))
     # A job that changes has both for a while: each has to be within what others leave.
@@ -72,5 +73,5 @@ def _granted(entry: Entry) -> range:
     """Slots of its own; of shared ones, those that it may claim."""
     params = dict(entry.params)
     first = params["first_slot"]
-    shared = entry.action == names.ADMIT_SHARED_JOB
+    shared = modes.shares_slots(entry)
     return range(first, first + params["claimable" if shared else "slots"])

@@ -11,10 +11,10 @@ from typing import Any
 
 from ina import modes
 from ina.controller.config import JobsConfig, RoutingConfig, TenantConfig, WindowsConfig
-from ina.controller.memory.patience import STEPS as MAX_PRIORITY
 from ina.errors import InaError
 from ina.extension import sim as native
 from ina.host.errors import OperationTimeoutError
+from ina.modes.patience import STEPS as MAX_PRIORITY
 from ina.p4 import names
 from ina.sim.causes import cause_of_end, spoils_frames
 from ina.sim.errors import NothingHappensError, VirtualTimeError

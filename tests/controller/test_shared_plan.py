@@ -43,6 +43,7 @@ TREES = [
 
 def shared_job(tree: Tree, claimable: int = 12) -> Job:
     job = job_over(tree)
+    job.mode = names.SHARED
     for node in tree:
         if node.is_shared:
             job.memory[node.switch] = replace(job.memory[node.switch], reserved=claimable)
@@ -104,7 +105,9 @@ def test_of_lanes_that_are_dealt_each_part_has_what_a_job_of_its_own_would_have(
 
 def alone(job: Job, part: Part) -> Mapping:
     """Of a job that had this part of its lanes, and no other."""
-    return Mapping(job.epoch, (part.number,), forest_of(part.tree), dict(part.memory), 1)
+    return Mapping(
+        *(job.epoch, (part.number,), forest_of(part.tree), dict(part.memory), 1), mode=job.mode
+    )
 
 
 @pytest.mark.parametrize("tree", TREES, ids=lambda tree: f"{len(tree)} nodes")
@@ -154,7 +157,7 @@ def test_an_aggregator_on_a_host_is_the_parent_of_the_switch_and_has_sets_below(
     assert (tree.rack(1), tree.depth(tree["only"]), tree.level(tree.root)) == ("only", 1, 2)
     members = {rank: Endpoint(IPv4Address("10.0.0.1") + rank, 4000, 1) for rank in range(2)}
     job = Job("j", 7, 2, 0.0, forest=forest_of(tree), epoch=9, members=members)
-    job.memory = {"only": SlotRange(8, 64, 32)}
+    job.memory, job.mode = {"only": SlotRange(8, 64, 32)}, names.SHARED
     assert (job.switch, job.island, job.slots, job.lanes) == ("only", "only", 64, 32)
     assert job.dependent(0) == ()  # they are not dead with it, but their job ends
     where = addresses(Tree((Node("only"),)))

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ina.controller.memory import SharedSlots
-from ina.controller.memory.patience import STEPS, Patience
 from ina.controller.memory.shared_slots import least_shared
+from ina.modes.patience import STEPS, Patience
 from ina.trees.slots import SlotRange
 
 

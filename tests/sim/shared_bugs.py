@@ -253,7 +253,7 @@ _OTHERS = (
     ),
     Bug(
         "shared plan: who is important waits longer",
-        "ina/controller/memory/patience.py",
+        "ina/modes/patience.py",
         "return cls(2 * age_us - gain, age_us - gain)",
         "return cls(2 * age_us + gain, age_us + gain)",
         slows=True,

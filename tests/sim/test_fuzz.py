@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ina.controller.switches import rows
-from ina.controller.switches.rows import Neighbour
+from ina.modes import rows
+from ina.modes.rows import Neighbour
 from ina.p4 import compiled
 from ina.p4.names import POOL
 from ina.sim.draw import draw

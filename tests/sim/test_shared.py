@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ina.controller.switches import rows
-from ina.controller.switches.rows import Neighbour
+from ina.modes import rows
+from ina.modes.rows import Neighbour
 from ina.p4 import names
 from ina.protocol.spec import PARENT
 from ina.sim.draw import draw

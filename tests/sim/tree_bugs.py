@@ -126,7 +126,7 @@ TREE_BUGS = (
     Bug("tree p4: a leaf keeps the sum's flags", change=_keeps_flags),
     Bug(
         "tree plan: a replay's path leads to nobody",
-        "ina/controller/switches/rows.py",
+        "ina/modes/rows.py",
         '(("job", part.number), ("way", way)),',
         '(("job", part.number), ("way", way ^ 1)),',
     ),

@@ -10,7 +10,7 @@ from ina.controller.jobs.pipes import check_pipes
 from ina.controller.jobs.placement import check_forest, window
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory.pool import check_even
-from ina.controller.switches.rows import low_epoch
+from ina.modes.rows import low_epoch
 from ina.p4 import names
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import Forest

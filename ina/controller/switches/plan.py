@@ -17,9 +17,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ina import modes
 from ina.controller.job import Job
-from ina.controller.memory.patience import Patience
-from ina.controller.switches import rows
+from ina.modes import rows
 from ina.p4 import names
 from ina.protocol.spec import ALL_WORKERS, PARENT
 from ina.tables.values import Entry, Group, Item
@@ -27,7 +27,6 @@ from ina.trees.data_address import DataAddress
 from ina.trees.endpoint import Endpoint
 from ina.trees.mapping import Mapping as JobMapping
 from ina.trees.mapping import Part
-from ina.trees.slots import lanes_of
 from ina.trees.tree import Node
 
 FIRST_GROUP = 0x4000
@@ -85,11 +84,9 @@ def plan_job(
     another job's. ``by``: another mapping than the one it has. ``routers``: by port, the MAC
     address of the switch there, where it passes on by IP address what is sent to it.
     """
-    parts = (by or job.mapping).parts
-    here = [part for part in parts if switch in part.tree]
-    plans = [
-        _plan(job, part, switch, addresses, routers, age_us, len(parts), len(here)) for part in here
-    ]
+    by = by or job.mapping
+    here = [part for part in by.parts if switch in part.tree]
+    plans = [_plan(job, by, part, switch, addresses, routers, age_us) for part in here]
     stages = zip(*(plan.stages for plan in plans), strict=True)
     members: dict[int, tuple[Entry, ...]] = {}
     for plan in plans:
@@ -105,23 +102,21 @@ def plan_job(
 
 def _plan(
     job: Job,
+    by: JobMapping,
     part: Part,
     switch: str,
     addresses: Mapping[str, DataAddress],
     routers: Mapping[int, int],
     age_us: int,
-    trees: int,
-    trees_here: int,
 ) -> JobPlan:
-    """Of one tree; ``trees``: of how many, of which so many are here.
+    """Of one tree.
 
-    Of several the switch knows no owners, which it does by their epochs, alike in all: a sum that
-    loses its slot to another job is lost, and sent again. Nor do their results come by IP
-    multicast, which reaches whoever is behind the workers' tops of racks alone.
+    Results of several do not come by IP multicast, which reaches whoever is behind the workers'
+    tops of racks alone.
     """
     tree, node = part.tree, part.tree[switch]
     endpoints = {rank: job.members[rank] for rank in node.ranks}
-    if trees > 1 or node.rank_ports:
+    if len(by.forest) > 1 or node.rank_ports:
         endpoints = {rank: replace(at, results_group=None) for rank, at in endpoints.items()}
     children = [
         *(rows.worker_at(at, node.port_of(rank, at.switch_port)) for rank, at in endpoints.items()),
@@ -142,16 +137,15 @@ def _plan(
         results_group = endpoints[node.ranks[min(sharing)]].results_group
         assert results_group is not None
         receivers.append(rows.shared_receiver(part, results_group))
-    sets = [False for _ in node.ranks] + [tree[it].is_shared for it in node.nodes]
-    bits = tree.child_bits(node)
-    members = [
-        rows.member(part, index, child, bits[index], is_set=sets[index])
-        for index, child in enumerate(children)
-    ]
+    parent = None
     if node.parent is not None:
         parent = rows.switch_at(_where(tree[node.parent], addresses), node.parent_port)
         parent = rows.through(parent, routers)
-        index = tree[node.parent].index_of_node(switch)
+    is_alone = sum(switch in it for it in by.forest) == 1
+    of_job = (group.number, is_alone, job.priority, age_us)
+    at, mode = rows.Place(part, node, tuple(children), parent, *of_job), modes.of(by.mode)
+    members = [mode.member(at, index) for index in range(len(children))]
+    if parent is not None:
         receivers.append(rows.receiver(part, PARENT, parent))
         receivers += [
             rows.way_down(part, way, index, child)
@@ -159,13 +153,10 @@ def _plan(
                 tree.children_ways(node), enumerate(children), strict=True
             )
         ]
-        members.append(rows.parent_member(part, index, parent))
-        if node.is_shared and trees_here == 1:
-            place = (index, node.parent_port, tree.level(node), sum(bits))
-            receivers.append(rows.owner(part, *place))
-    admit = _admit(job, part, node, group, age_us)
+        members.append(rows.parent_member(part, at.own_index, parent))
+    admit, further = mode.admission(at), mode.further(at)
     return JobPlan(
-        ((group, *receivers), (admit,), tuple(members)),
+        ((group, *receivers, *further), (admit,), tuple(members)),
         endpoints,
         {rank: (members[index],) for index, rank in enumerate(endpoints)},
         tuple(members[len(endpoints) :]),
@@ -176,36 +167,6 @@ def _where(node: Node, addresses: Mapping[str, DataAddress]) -> DataAddress:
     if node.host is None:
         return addresses[node.switch]
     return DataAddress(node.host.address, node.host.udp_port, node.host.mac)
-
-
-def _admit(job: Job, part: Part, node: Node, group: Group, age_us: int) -> Entry:
-    tree, memory = part.tree, part.memory_at(node)
-    assert memory is not None
-    match = (("job", part.number), ("epoch", rows.low_epoch(part.epoch)))
-    params = (
-        ("epoch", part.epoch),
-        ("first_slot", memory.first),
-        ("slots", memory.slots),
-        ("full_bitmap", sum(tree.child_bits(node))),
-        ("group", group.number),
-        ("job_index", part.number),
-    )
-    if node.parent is None:
-        return Entry(names.JOBS, match, names.ADMIT_JOB, params)
-    index = tree[node.parent].index_of_node(node.switch)
-    place = (("parent_port", node.parent_port), ("own_worker", index))
-    depth = (("own_level", tree.level(node)), ("path_mask", tree.path_mask(node)))
-    if not node.is_shared:
-        inner = (*place, ("own_bit", 1 << index), *depth)
-        return Entry(names.JOBS, match, names.ADMIT_INNER_JOB, params + inner)
-    patience = Patience.of(job.priority, age_us)
-    claims = (
-        ("lane_mask", lanes_of(memory.slots) - 1),
-        ("claimable", memory.reserved),
-        ("age_us", patience.age_us),
-        ("lead_us", patience.lead_us),
-    )
-    return Entry(names.JOBS, match, names.ADMIT_SHARED_JOB, (*params, *place, *depth, *claims))
 
 
 def sharing_ranks(endpoints: Mapping[int, Endpoint]) -> frozenset[int]:

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ina import modes
 from ina.controller.switches.plan import FIRST_GROUP
 from ina.p4 import names
 from ina.protocol import serial
 from ina.tables.values import Entry, Group, Item, MatchValue
 
-_STAGES = {
-    **{names.RECEIVERS: 0, names.CHILDREN: 0, names.OWNERS: 0},
-    **{names.JOBS: 1, names.MEMBERS: 2},
-}
+_STAGES = {**dict.fromkeys(names.ALL_JOB_TABLES, 0), names.JOBS: 1, names.MEMBERS: 2}
 """As in ``JobPlan.stages``: the order of installing. Groups are in stage 0."""
 
 
@@ -75,17 +73,15 @@ def job_number(item: Item) -> int:
     """Whose it is."""
     if isinstance(item, Group):
         return item.number - FIRST_GROUP
-    # Who lost a slot is looked up by its epoch alone.
-    return item.param("job") if item.table == names.OWNERS else item.exact("job")
+    # Some rows are looked up by the epoch alone.
+    return int({**dict(item.params), **dict(item.match)}["job"])
 
 
 def slots_of(items: Iterable[Item]) -> list[range]:
     """The physical slots that these entries give to somebody alone."""
     found = []
     for item in items:
-        if not isinstance(item, Entry) or item.action == names.ADMIT_SHARED_JOB:
-            continue
-        if item.table == names.JOBS:
+        if isinstance(item, Entry) and item.table == names.JOBS and not modes.shares_slots(item):
             first = item.param("first_slot")
             found.append(range(first, first + item.param("slots")))
     return found

@@ -16,6 +16,8 @@ from ina.tables.values import Entry
 from ina.trees.data_address import DataAddress
 from ina.trees.endpoint import Endpoint
 from ina.trees.mapping import Part
+from ina.trees.slots import SlotRange
+from ina.trees.tree import Node
 
 EPOCH_BITS = 16
 """Low bits of the epoch that the header carries and the tables match."""
@@ -30,6 +32,50 @@ class Neighbour:
     mac: int
     port: int
     """The node's port that it is behind."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node of one of a job's trees, with what is around it: what a mode writes its rows of."""
+
+    part: Part
+    node: Node
+    children: tuple[Neighbour, ...]
+    """By index."""
+    parent: Neighbour | None
+    """None: it is the root."""
+    group: int
+    """The multicast group of its results."""
+    is_alone: bool
+    """Whether the job has no other tree here."""
+    priority: int
+    """The job's."""
+    age_us: int
+    """Of slots that the node shares, until they may be another job's."""
+
+    @property
+    def bits(self) -> tuple[int, ...]:
+        """By index of a child: its bits in bitmaps here."""
+        return self.part.tree.child_bits(self.node)
+
+    @property
+    def memory(self) -> SlotRange:
+        """The job's slots here."""
+        memory = self.part.memory_at(self.node)
+        assert memory is not None
+        return memory
+
+    @property
+    def own_index(self) -> int:
+        """Of this node among its parent's children."""
+        assert self.node.parent is not None
+        return self.part.tree[self.node.parent].index_of_node(self.node.switch)
+
+    def above(self, **own: int) -> dict[str, int]:
+        """Parameters of an admission that say how sums go up; ``own``: more of this node."""
+        tree, node = self.part.tree, self.node
+        place = {"parent_port": node.parent_port, "own_worker": self.own_index, **own}
+        return {**place, "own_level": tree.level(node), "path_mask": tree.path_mask(node)}
 
 
 def worker_at(at: Endpoint, port: int) -> Neighbour:
@@ -47,15 +93,24 @@ def through(whom: Neighbour, routers: Mapping[int, int]) -> Neighbour:
     return replace(whom, mac=routers.get(whom.port, whom.mac))
 
 
-def member(part: Part, index: int, child: Neighbour, bits: int, *, is_set: bool) -> Entry:
-    """Lets the packets of a child reach the job's slots. ``is_set``: each holds those of ``bits``
-    that it names; else its one bit is all that it can hold.
-    """
-    action, param = names.ADMIT_MEMBER, "worker_bit"
-    if is_set:
-        action, param = names.ADMIT_SET, "worker_bits"
-    match = _from(part, index, child, Kind.CONTRIBUTION)
-    return Entry(names.MEMBERS, match, action, ((param, bits),))
+def member(at: Place, index: int, action: str, **params: int) -> Entry:
+    """Lets the packets of the child with this index reach the job's slots."""
+    match = _from(at.part, index, at.children[index], Kind.CONTRIBUTION)
+    return Entry(names.MEMBERS, match, action, tuple(params.items()))
+
+
+def admission(at: Place, action: str, **params: int) -> Entry:
+    """Lets the job's packets in; ``params``: those that its action has besides."""
+    usual = (
+        ("epoch", at.part.epoch),
+        ("first_slot", at.memory.first),
+        ("slots", at.memory.slots),
+        ("full_bitmap", sum(at.bits)),
+        ("group", at.group),
+        ("job_index", at.part.number),
+    )
+    match = (("job", at.part.number), ("epoch", low_epoch(at.part.epoch)))
+    return Entry(names.JOBS, match, action, (*usual, *params.items()))
 
 
 def parent_member(part: Part, index: int, parent: Neighbour) -> Entry:
@@ -80,26 +135,6 @@ def shared_receiver(part: Part, group: IPv4Address) -> Entry:
             ("dst_mac", multicast_mac_of(group)),
             ("dst_addr", int(group)),
             ("dst_port", RESULTS_UDP_PORT),
-        ),
-    )
-
-
-def owner(part: Part, index: int, port: int, level: int, full_bitmap: int) -> Entry:
-    """Where a sum of the job's goes that another job puts out of a slot that they share.
-
-    To the parent behind ``port``, whose child this node is with ``index``.
-    """
-    return Entry(
-        names.OWNERS,
-        (("epoch", part.epoch),),
-        names.OWNER_IS,
-        (
-            ("job", part.number),
-            ("job_index", part.number),
-            ("full_bitmap", full_bitmap),
-            ("parent_port", port),
-            ("own_worker", index),
-            ("own_level", level),
         ),
     )
 
