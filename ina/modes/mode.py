@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from ina.modes import rows
 from ina.modes.rows import Place
+from ina.modes.site import Asking, Site
 from ina.p4 import names
 from ina.p4.catalogue import Capabilities
 from ina.protocol.slot_model import POOL_STICKY_FLAGS
 from ina.protocol.spec import Flag
 from ina.tables.values import Entry
+from ina.trees.forest import Forest
 
 
 class Mode:
@@ -56,6 +58,28 @@ class Mode:
     def runs_on(self, *, shares_slots: bool) -> bool:
         """Whether a switch can sum its jobs. ``shares_slots``: it has some that jobs share."""
         return True
+
+    # -- what its jobs' trees are --
+
+    def forest(self, asking: Asking, over: Forest, site: Site) -> Forest:
+        """The trees of a job that the placement has found these for; they all run it.
+
+        Their nodes say where its slots are shared with other jobs, and whose root makes results.
+        Raises :class:`JobRequestError`: it cannot be summed over these.
+        """
+        return over
+
+    def bare(self, over: Forest, site: Site) -> Forest:
+        """What :meth:`forest` was given for this one."""
+        return over
+
+    def may_top(self, asking: Asking, switch: str, site: Site) -> bool:
+        """Whether a switch may be the root of the placement's tree, as things are."""
+        return True
+
+    def levels_above(self, switch: str, site: Site) -> int:
+        """Of nodes above a switch that is that root."""
+        return 0
 
     # -- what it writes at a node of a job's trees --
 

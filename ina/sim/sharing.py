@@ -57,8 +57,8 @@ def _check_switch(scenario: Scenario, topology: Topology) -> None:
         if not 0 <= value <= most:
             raise ScenarioError(f"switch.{key} = {value}: want 0 to {most}")
     for mode in modes.every():
-        for key in set(mode.switch_keys) - set(modes.of(switch.mode).switch_keys):
-            if getattr(switch, _KEYS[key]):
+        for key in mode.switch_keys:
+            if getattr(switch, _KEYS[key]) and key not in modes.of(switch.mode).switch_keys:
                 raise ScenarioError(f"switch.{_KEYS[key]}: only with switch.mode = {mode.name!r}")
     for name in switch.aggregators:
         if name not in topology.of_kind("p4"):

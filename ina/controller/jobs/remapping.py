@@ -115,7 +115,7 @@ def forest_of(registry: Registry, job: Job, forest: Forest | None, mode: str) ->
     if forest is None and mode == job.mode:
         return now
     port_to = None if registry.placement is None else registry.placement.port_to
-    over = with_nodes_of(now, sharing.bare(forest or now))
+    over = with_nodes_of(now, sharing.bare(job, forest or now))
     return sharing.forest(job, over, port_to, mode=mode)
 
 

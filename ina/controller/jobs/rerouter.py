@@ -173,7 +173,7 @@ class Rerouter:
         """Over the same trees, below those to which a way is up."""
         why = f"the way to its aggregator goes over what is down: {self._down_text()}"
         sharing = self._coordinator.registry.sharing
-        await self._begin(name, why, lambda job: sharing.bare(job.newest_mapping.forest))
+        await self._begin(name, why, lambda job: sharing.bare(job, job.newest_mapping.forest))
 
     async def _begin(self, name: str, why: str, forest_of: Callable[[Job], Forest]) -> None:
         """A change to that forest, unless it is the one that the job has."""

@@ -258,7 +258,7 @@ class Router:
             tops = self._registry.sharing.tops(job)
             order = {name: number for number, name in enumerate(self.fabric.switches)}
             roots = tuple(order[name] for name in tops if name in order)
-            levels_beside += any(map(self._registry.sharing.is_below_another, tops))
+            levels_beside += self._registry.sharing.levels_above(job, tops)
         return Demand(
             name,
             tuple(hosts),

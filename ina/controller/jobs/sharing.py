@@ -1,14 +1,12 @@
-"""Jobs of mode ``shared``: an aggregator above their switches, and slots shared with other jobs.
+"""What a controller has for jobs of each mode: switches, aggregators, slots. Pure.
 
-In mode ``pool`` a job has slots of its own on each of its switches. In mode ``shared`` it has some
-at its aggregator alone, where all its sums are made whole; on the switches below it may claim slots
-of an arc, each for as long as a sum takes (docs/shared_slots.md). Pure.
+A job has slots of its own where its mode says so; elsewhere it may claim some of those that jobs
+share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 from ipaddress import IPv4Address
 
 from ina import modes
@@ -17,13 +15,13 @@ from ina.controller.job import Job
 from ina.controller.jobs.placement import slots_by_switch
 from ina.controller.routing.from_fabric import NOTHING, Down
 from ina.controller.switches.capacity import Capacity
+from ina.modes.site import Asking
 from ina.p4.names import DEFAULT_MODE
 from ina.trees.aggregators import Above, Aggregators
 from ina.trees.errors import JobRequestError
-from ina.trees.forest import Forest, forest_of
+from ina.trees.forest import Forest
 from ina.trees.mapping import slots_of
 from ina.trees.slots import SlotRange, lanes_of
-from ina.trees.tree import HostNode, Node, Tree, below_itself, with_aggregator, without_aggregator
 
 PortTo = Callable[[str, IPv4Address], int]
 """The port of a switch, by name, behind which a host is. Raises :class:`JobRequestError`."""
@@ -44,7 +42,7 @@ class Sharing:
         self._switches = switches
         self._aggregators = aggregators
         self._mode = mode
-        self._most = aggregators_a_job
+        self.most_aggregators = aggregators_a_job
         self.down: Callable[[], Down] = lambda: NOTHING
         """What no way to an aggregator goes over, where another does; aggregators, too, by name."""
 
@@ -74,7 +72,7 @@ class Sharing:
         Raises :class:`JobRequestError`: there is none.
         """
         switches = self.switches()
-        able = {name: it for name, it in switches.items() if _sums(it, mode)}
+        able = {name: it for name, it in switches.items() if self._sums(name, mode)}
         if not able:
             raise JobRequestError(_runs_another(job, mode, next(iter(switches))))
         return able
@@ -84,95 +82,69 @@ class Sharing:
     ) -> Forest:
         """The trees of a job that is to be summed ``over`` these, in ``mode``; by default its own.
 
-        In mode ``shared`` it is summed over the first, below each of its aggregators. ``port_to``:
-        in a fabric, where hosts are. Of a job that not all have joined whose own aggregator is not
-        known yet, without that. Raises :class:`JobRequestError`: a switch runs the program of mode
-        ``pool``, or no aggregator is to be had.
+        ``port_to``: in a fabric, where hosts are. Raises :class:`JobRequestError`: a switch runs
+        another mode's program, or what else the mode says.
         """
         mode = mode or job.mode
         for name in over.switches:
-            if not _sums(self._switches[name], mode):
+            if not self._sums(name, mode):
                 raise JobRequestError(_runs_another(job.name, mode, name))
-        if not modes.of(mode).needs_aggregator:
-            return over
-        tree = over.trees[0]
-        top = tree.root
-        if self._switches[top.switch].is_aggregator:
-            return forest_of(below_itself(tree))
-        above = self._above(job, mode, top, port_to)
-        if not above:
-            return forest_of(Tree(tuple(replace(it, is_shared=True) for it in tree)))
-        try:
-            return forest_of(*(with_aggregator(tree, it.node, it.port) for it in above))
-        except JobRequestError as error:
-            raise JobRequestError(f"job {job.name!r}: {error}") from None
+        return modes.of(mode).forest(_asking(job, port_to), over, self)
 
-    def bare(self, over: Forest) -> Forest:
-        """What :meth:`forest` was given for this one: without aggregators above its switches."""
-        if not over.is_shared:
-            return over
-        root = over.root
-        is_above = root.host is not None or not self._switches[root.switch].is_switch
-        return forest_of(without_aggregator(over.trees[0], is_above=is_above))
+    def bare(self, job: Job, over: Forest) -> Forest:
+        """What :meth:`forest` was given for this one, if it was of the mode that the job has."""
+        return modes.of(job.mode).bare(over, self)
 
     def tops(self, job: Job) -> list[str]:
-        """Switches that may be the root of its trees, or be below its aggregators, as things are:
-        all of them where no aggregator is reached.
-        """
-        down = self.down()
-        switches = [name for name, it in self._switches.items() if it.is_switch]
-        found = [name for name in switches if name not in down.switches and self._is_top(job, name)]
+        """Switches that may be the root of the placement's tree, as things are; all if none may."""
+        mode, asking = modes.of(job.mode), _asking(job)
+        switches = list(self.switches())
+        found = [it for it in switches if self.is_up(it) and mode.may_top(asking, it, self)]
         return found or switches
 
-    def _is_top(self, job: Job, name: str) -> bool:
-        if self._switches[name].shared is None:
-            return False
-        if self._switches[name].is_aggregator:
-            return True
+    def levels_above(self, job: Job, tops: Iterable[str]) -> int:
+        """Of nodes above the root of the placement's tree, at most, if it is one of these."""
+        mode = modes.of(job.mode)
+        return max((mode.levels_above(it, self) for it in tops), default=0)
+
+    def makes_results(self, switch: str) -> bool:
+        """See :meth:`ina.modes.site.Site.makes_results`; likewise the next ones."""
+        return self._switches[switch].is_aggregator
+
+    def is_switch(self, name: str) -> bool:
+        """Whether it is on the way between workers."""
+        return self._switches[name].is_switch
+
+    def shares_slots(self, switch: str) -> bool:
+        """Whether it has some that jobs share."""
+        return self._switches[switch].shared is not None
+
+    def is_up(self, name: str) -> bool:
+        """Whether nobody says that it is down."""
+        return name not in self.down().switches
+
+    def is_reached(self, name: str) -> bool:
+        """Whether entries can be written to it now."""
+        return self._switches[name].is_reached()
+
+    def above(self, switch: str) -> list[Above] | None:
+        """The aggregators that it reaches over what is up."""
         if self._aggregators is None:
-            return True
-        if self.is_embedded:
-            runs = job.members[0].aggregator if 0 in job.members else None
-            way = () if runs is None else self._aggregators.way_to_host(name, runs.address)
-            return not way or self.down().leaves(way)
-        return any(self._is_usable(it) for it in self._aggregators.above(name, self.down().leaves))
+            return None
+        return self._aggregators.above(switch, self.down().leaves)
 
-    def _is_usable(self, it: Above) -> bool:
-        name = it.node.switch
-        return self._switches[name].is_reached() and name not in self.down().switches
+    def above_at_all(self, switch: str) -> list[Above]:
+        """Those that it reaches when everything is up."""
+        return [] if self._aggregators is None else self._aggregators.above(switch)
 
-    def is_below_another(self, switch: str) -> bool:
-        """Whether what a job's results are made by is above this switch, if it is its root."""
-        return not self._switches[switch].is_aggregator
+    def leads_to(self, switch: str, address: IPv4Address) -> bool:
+        """Whether a way to a host goes over what is up alone."""
+        known = self._aggregators
+        way = () if known is None else known.way_to_host(switch, address)
+        return not way or self.down().leaves(way)
 
-    def _above(self, job: Job, mode: str, top: Node, port_to: PortTo | None) -> list[Above]:
-        """The aggregators that its lanes are dealt to; none: it is not known yet."""
-        if self.is_embedded:
-            runs = job.members[0].aggregator if 0 in job.members else None
-            if runs is not None:
-                port = runs.switch_port if port_to is None else port_to(top.switch, runs.address)
-                return [embedded(top.switch, runs, port)]
-            if job.missing():
-                return []
-            raise JobRequestError(
-                f"job {job.name!r}: mode {mode!r} wants an aggregator: the controller's file lists"
-                " none, and rank 0 runs none"
-            )
-        found = [] if self._aggregators is None else self._aggregators.above(top.switch)
-        if self._aggregators is not None:
-            found = self._aggregators.above(top.switch, self.down().leaves) or found
-        away = self.down().switches
-        had = [it for it in found if it.node.switch in job.memory and it.node.switch not in away]
-        reached = [it for it in found if self._is_usable(it)]
-        if not found:
-            raise JobRequestError(
-                f"job {job.name!r}: mode {mode!r} wants an aggregator, and none is to be reached"
-                f" from switch {top.switch!r}"
-            )
-        usable = had or reached or found
-        lanes = job.slots_asked // 2 or self._most
-        count = min(len(usable), self._most, lanes)
-        return usable[: 1 << (count.bit_length() - 1)]  # lanes are a power of two
+    def _sums(self, switch: str, mode: str) -> bool:
+        return modes.of(mode).runs_on(shares_slots=self.shares_slots(switch))
 
     def take(self, job: Job, over: Forest, wanted: int, limit: int | None) -> dict[str, SlotRange]:
         """Slots for a job on each switch of its trees; of those of its own, all have room.
@@ -210,13 +182,9 @@ class Sharing:
         return taken
 
 
-def embedded(top: str, runs: HostNode, port: int) -> Above:
-    """An aggregator in a process of the job."""
-    return Above(Node(runs.name, (), (top,), (runs.uplink_port,), host=runs), port)
-
-
-def _sums(switch: Capacity, mode: str) -> bool:
-    return modes.of(mode).runs_on(shares_slots=switch.shared is not None)
+def _asking(job: Job, port_to: PortTo | None = None) -> Asking:
+    runs = job.members[0].aggregator if 0 in job.members else None
+    return Asking(job.name, job.slots_asked, job.memory, runs, not job.missing(), port_to)
 
 
 def _runs_another(job: str, mode: str, switch: str) -> str:
