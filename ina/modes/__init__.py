@@ -12,6 +12,7 @@ __all__ = [
     "Mode",
     "UnknownModeError",
     "every",
+    "forget",
     "names",
     "of",
     "of_aggregators",
@@ -25,6 +26,11 @@ _BY_NAME: dict[str, Mode] = {}
 def register(mode: Mode) -> None:
     """Adds one; jobs can ask for it from then on."""
     _BY_NAME[mode.name] = mode
+
+
+def forget(name: str) -> None:
+    """Takes one off the list again."""
+    del _BY_NAME[name]
 
 
 def names() -> tuple[str, ...]:
