@@ -13,7 +13,7 @@ import pytest
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
 from benchmarks.pages import FULL
-from tests.docs.page import blocks
+from tests.docs.page import blocks, links
 from tests.docs.runner import ROOT
 
 ROLES = ["Train", "Operate", "Write P4", "Do research", "Contribute"]
@@ -55,6 +55,20 @@ def test_the_readme_has_a_row_for_each_role() -> None:
         linked = re.findall(r"\]\(([^)]*)\)", row)
         uris = [ABOVE.get(name, name.removeprefix("docs/")) for name in linked]
         assert set(uris) <= set(pages(of_role[role])), role
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    """By a link, or by one of a page that it links."""
+    docs = (ROOT / "docs").resolve()
+    first = {(ROOT / name).resolve() for name in links(ROOT / "README.md")}
+    first = {path for path in first if path.suffix == ".md" and path.is_file()}
+    second = {
+        (page.parent / name.partition("#")[0]).resolve() for page in first for name in links(page)
+    }
+    assert set(docs.rglob("*.md")) - first - second == set()
+    assert {path.stem for path in set(docs.glob("*.md")) - first} <= {
+        f"tofino{chip}{mode}_resources" for chip in ("", "2") for mode in ("", "_shared")
+    }
 
 
 def test_nothing_is_fetched_from_elsewhere() -> None:
