@@ -172,6 +172,13 @@ def lifecycle(values: int) -> Iterator[Case]:
         ),
         tally(them, contributions=2, results=1, drops={DropReason.MEMBER: 1}),
     )
+    yield from moves(values)
+
+
+def moves(values: int) -> Iterator[Case]:
+    """Receivers go, jobs move and grow."""
+    them = team(values, 2)
+    ones = them.ones()
     yield Case(
         "lifecycle/receiver-removed",
         "A copy that nobody is to receive is counted and dropped; the others leave.",

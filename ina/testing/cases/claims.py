@@ -126,7 +126,6 @@ def collisions(values: int) -> Iterator[Case]:
     first = sharer(values, number=1)
     second = sharer(values, number=2, epoch=0x0004_0001, age_us=NEVER_OLD)
     ones, others = first.ones(), second.numbers(8)
-    said_by_greedy = {"next_exponent": 77, "digest": 4, "check": 5}
     said = {"next_exponent": 5, "digest": 6, "check": 7, "path": second.path(1)}
     yield Case(
         "claims/taken",
@@ -150,6 +149,16 @@ def collisions(values: int) -> Iterator[Case]:
             **tally(second, collisions=3),
         },
     )
+    yield from taking_over(values)
+    yield from odd_owners(values)
+
+
+def taking_over(values: int) -> Iterator[Case]:
+    """A slot that is old is taken over, and what it held goes up."""
+    first = sharer(values, number=1)
+    second = sharer(values, number=2, epoch=0x0004_0001, age_us=NEVER_OLD)
+    ones, others = first.ones(), second.numbers(8)
+    said_by_greedy = {"next_exponent": 77, "digest": 4, "check": 5}
     greedy = second.aged(ALWAYS_OLD)
     patient = first.aged(NEVER_OLD)
     gathered = {"next_exponent": 7, "digest": 3, "check": 9}
@@ -190,6 +199,14 @@ def collisions(values: int) -> Iterator[Case]:
             **tally(greedy, contributions=3, results=1),
         },
     )
+
+
+def odd_owners(values: int) -> Iterator[Case]:
+    """Whose slot it is tells who may take it, and what there is to put out."""
+    first = sharer(values, number=1)
+    second = sharer(values, number=2, epoch=0x0004_0001, age_us=NEVER_OLD)
+    ones, others = first.ones(), second.numbers(8)
+    greedy = second.aged(ALWAYS_OLD)
     older = sharer(values, number=2, epoch=0x0002_0001)
     theirs = total(others, others, others)
     yield Case(

@@ -71,6 +71,12 @@ def partial(values: int) -> Iterator[Case]:
         ),
         tally(them, contributions=5, results=1, flushes=1, missed=1, late=1),
     )
+    yield from partial_without_values(values)
+
+
+def partial_without_values(values: int) -> Iterator[Case]:
+    """A packet without values puts out what is there, too."""
+    them = sharer(values)
     yield Case(
         "flush/without-values",
         "A round about exponents leaves like any other.",

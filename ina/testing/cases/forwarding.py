@@ -91,6 +91,12 @@ def switched(values: int) -> Iterator[Case]:
             Arrival(1, data),
         ),
     )
+    yield from flooded(values)
+
+
+def flooded(values: int) -> Iterator[Case]:
+    """To a group, by the default or by an entry."""
+    data = ether(HOST_B, 0x0806, bytes(46))
     group = Group(GROUP, ((1, 1), (2, 1), (3, 1)))
     everybody = ether(BROADCAST, 0x0806, bytes(46))
     flood_all = DefaultAction(names.DMAC, names.FLOOD, (("group", GROUP),))
@@ -123,9 +129,9 @@ def switched(values: int) -> Iterator[Case]:
     )
 
 
-def routed(values: int) -> Iterator[Case]:
-    """IPv4, for frames to the router's address."""
-    table = (
+def routes() -> tuple[Entry, ...]:
+    """Three networks, one within another, behind the router's address."""
+    return (
         Entry(names.ROUTER_MACS, (("dst_mac", ROUTER),), names.NO_ACTION),
         *(
             Entry(
@@ -138,6 +144,11 @@ def routed(values: int) -> Iterator[Case]:
         ),
         forward(ROUTER, 9),  # not asked: the router's address is routed, not switched
     )
+
+
+def routed(values: int) -> Iterator[Case]:
+    """IPv4, for frames to the router's address."""
+    table = routes()
 
     def after(frame: Frame) -> bytes:
         hop = replace(frame, ttl=frame.ttl - 1, src_mac=ROUTER, dst_mac=HOST_B, checksum=None)
@@ -162,6 +173,12 @@ def routed(values: int) -> Iterator[Case]:
             table,
             (Arrival(1, frame.build()).gives((5, after(frame))),),
         )
+    yield from dropped(values)
+
+
+def dropped(values: int) -> Iterator[Case]:
+    """What a router does not send on, and where it sends the rest."""
+    table = routes()
     good = datagram(ROUTER).build()
     for name, data in {
         "ttl-1": datagram(ROUTER, ttl=1).build(),

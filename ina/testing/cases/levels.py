@@ -150,6 +150,12 @@ def going_up(values: int) -> Iterator[Case]:
         (alone.sends(0, 0, next_exponent=77).gives(alone.up(0, next_exponent=77)),),
         tally(alone, contributions=1, results=1),
     )
+    yield from many_going_up(values)
+
+
+def many_going_up(values: int) -> Iterator[Case]:
+    """The same of as many children as there may be, and flags that end."""
+    them = inner(values)
     wide = inner(values, MAX_WORKERS, ports=[rank % 5 + 1 for rank in range(MAX_WORKERS)])
     ones = wide.ones()
     yield Case(
@@ -258,6 +264,26 @@ def coming_down(values: int) -> Iterator[Case]:
         (them.down(empty).gives(*them.handed_to_all(empty)),),
         tally(them, passed_down=1),
     )
+    yield from shared_coming_down(values)
+
+
+def shared_coming_down(values: int) -> Iterator[Case]:
+    """Results to several children at once, beside sums that are under way."""
+    them = inner(values)
+    sums = them.numbers(3)
+    whole = them.told(
+        6,
+        values,
+        flags=Flag.ECN | Flag.OVERFLOW,
+        exponent=130,
+        next_exponent=131,
+        digest=0x1234,
+        check=0x89AB_CDEF,
+        path=path_of((1, 7)),
+        copy=2,
+        priority=5,
+        value_type=2,
+    )
     shared = inner(values, 4, ports=(1, 1, 2, 2), listening=(0, 1, 3))
     told = shared.told(1, values)
     yield Case(
@@ -363,6 +389,14 @@ def believing(values: int) -> Iterator[Case]:
             (arrival, right.gives(*them.handed_to_all(told, ones))),
             tally(them, passed_down=1, drops={reason: 1}),
         )
+    yield from parents(values)
+
+
+def parents(values: int) -> Iterator[Case]:
+    """Jobs without a parent, and as they become roots."""
+    them = inner(values)
+    told, ones = them.told(0, values), them.ones()
+    right = them.down(told, ones)
     orphan = tuple(item for item in them.state if item != parent_entry(them.job, them.parent))
     yield Case(
         "levels/no-parent-yet",

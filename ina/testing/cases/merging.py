@@ -59,6 +59,13 @@ def exponents(values: int) -> Iterator[Case]:
         ),
         tally(them, contributions=3, results=1),
     )
+    yield from exponents_forgotten(values)
+
+
+def exponents_forgotten(values: int) -> Iterator[Case]:
+    """A round begins with an exponent of its own."""
+    them = team(values)
+    ones, threes = them.ones(), [3] * values
     yield Case(
         "exponent/new-round-forgets",
         "The maximum begins anew with each round of the slot.",
@@ -125,6 +132,13 @@ def digests(values: int) -> Iterator[Case]:
         ),
         tally(them, contributions=3, results=1),
     )
+    yield from digests_forgotten(values)
+
+
+def digests_forgotten(values: int) -> Iterator[Case]:
+    """A round begins with a digest of its own."""
+    them = team(values)
+    ones, threes = them.ones(), [3] * values
     yield Case(
         "digest/new-round-forgets",
         "The sum begins anew with each round of the slot.",
@@ -195,6 +209,13 @@ def checks(values: int) -> Iterator[Case]:
         ),
         tally(them, contributions=3, results=1),
     )
+    yield from checks_forgotten(values)
+
+
+def checks_forgotten(values: int) -> Iterator[Case]:
+    """A round begins with a check of its own."""
+    them = team(values)
+    ones, threes = them.ones(), [3] * values
     yield Case(
         "check/new-round-forgets",
         "The sum begins anew with each round of the slot.",
@@ -263,6 +284,13 @@ def flags(values: int) -> Iterator[Case]:
             ),
             tally(them, contributions=3, results=1, replays=1),
         )
+    yield from flags_gathered(values)
+
+
+def flags_gathered(values: int) -> Iterator[Case]:
+    """Until the next round."""
+    them = team(values)
+    ones, threes = them.ones(), [3] * values
     gathered = Flag.OVERFLOW | Flag.NON_FINITE
     yield Case(
         "flag/gathered",

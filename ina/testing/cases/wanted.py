@@ -315,6 +315,13 @@ def carried(values: int) -> Iterator[Case]:
         ),
         tally(root, contributions=6, results=2, replays=2),
     )
+    yield from carried_down(values)
+
+
+def carried_down(values: int) -> Iterator[Case]:
+    """At the aggregator, and from there down."""
+    them = sharer(values, 2)
+    ones, twos = them.ones(), [2] * values
     above = aggregator(values)
     yield Case(
         "sets/wanted",
