@@ -23,7 +23,9 @@ from ina.cli.main import main
 
 context = multiprocessing.get_context("forkserver")
 # What is not installed is left out.
-context.set_forkserver_preload(["tests.torch.preload", "tests.controller.preload"])
+context.set_forkserver_preload(
+    ["tests.quiet_grpc", "tests.torch.preload", "tests.controller.preload"]
+)
 
 
 @dataclass

@@ -17,6 +17,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from tests.docs import ranks
+from tests.docs.forked import forks_for
 from tests.docs.network import PrivateNetwork
 from tests.docs.page import Block
 from tests.selection import LONG
@@ -46,8 +47,10 @@ class PageRunner:
         (directory / "Makefile").write_text(
             f"%:\n\t@$(MAKE) --no-print-directory -C {ROOT} $@\nMakefile: ;\n"
         )
-        scripts = Path(sys.executable).parent
-        self.env = {**os.environ, "PATH": f"{scripts}:{os.environ['PATH']}", "COLUMNS": "100"}
+        self._forks = forks_for(directory / ".forks")
+        folders = [*([self._forks.folder] if self._forks else []), Path(sys.executable).parent]
+        path = ":".join([*map(str, folders), os.environ["PATH"]])
+        self.env = {**os.environ, "PATH": path, "COLUMNS": "100"}
 
     def reason_to_skip(self, block: Block) -> str | None:
         """Why the block cannot run here, if it cannot."""
@@ -89,13 +92,17 @@ class PageRunner:
         died = [str(block) for block, process in self.background if process.poll() is not None]
         for _, process in self.background:
             _end(process)
+        if self._forks is not None:
+            self._forks.close()
         self.network.close()
         self._ports.release()
         assert not died, f"stopped before its page ended: {died}"
 
     def _command(self, block: Block) -> list[str]:
         if block.language == "python":
-            return [*self.network.prefix, sys.executable, "-c", block.text]
+            file = self.directory / f".block-{block.line}.py"
+            file.write_text(block.text)
+            return [*self.network.prefix, "env", "python", str(file)]
         # make works in the checkout and may have to download: it keeps the machine's network.
         prefix = [] if block.script.startswith("make ") else self.network.prefix
         return [*prefix, "bash", "-e", "-o", "pipefail", "-c", block.script]
@@ -134,7 +141,7 @@ class PageRunner:
         wanted = int(block.notes.get("fails", 0))
         assert process.returncode == wanted, f"{block} exited with {process.returncode}:\n{text}"
         if "exact" in block.notes:
-            assert _lines(text) == _lines(block.shown), str(block)
+            assert _lines(text) == _lines(block.shown), f"{block} said:\n{text}"
 
 
 def _has_a_line(printed: bytes) -> bool:

@@ -10,7 +10,6 @@ from rich.text import Text
 
 from ina.cli.common.output import table
 from ina.errors import InvalidInputError
-from ina.host.wishes import deadline_of
 from ina.rpc import controller_pb2 as pb2
 from ina.units import time_text
 
@@ -31,6 +30,8 @@ def bytes_of(option: str, text: str) -> float:
 
 def deadline_unix_s(option: str, text: str) -> float:
     """Of ``--deadline``, or a file's key. Raises InvalidInputError."""
+    from ina.host.wishes import deadline_of  # loads NumPy, which no other `ina job` needs
+
     try:
         return deadline_of(text, time.time())
     except InvalidInputError as error:
