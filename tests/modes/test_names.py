@@ -14,7 +14,8 @@ import pytest
 
 from ina.p4 import compiled, names
 from ina.p4.info import read_p4info
-from tests.test_layers import PACKAGE, ROOT
+from tests.lines import ROOT
+from tests.test_layers import PACKAGE
 from tests.test_layers import modules as all_modules
 
 ABOUT_ONE = {
@@ -48,8 +49,9 @@ def of_one_program() -> frozenset[str]:
 
 def said_in(mode: str) -> frozenset[str]:
     info = read_p4info(compiled(64, mode).p4info)
-    of_it = (*info.tables, *info.actions, *info.counters)
-    return frozenset(it.name for it in of_it)
+    counters = {it.name for it in info.counters}
+    actions = {it.name for it in info.actions}
+    return frozenset(counters | actions | {it.name for it in info.tables})
 
 
 def named(source: str) -> Iterator[tuple[int, str]]:
