@@ -120,9 +120,9 @@ BUGS = (
     ),
     Bug(
         "plan: members of a job are let in before its slots are its own",
-        "ina/controller/switches/plan.py",
-        '("epoch", part.epoch),\n        ("first_slot", memory.first),',
-        '("epoch", part.epoch),\n        ("first_slot", 0),',
+        "ina/modes/rows.py",
+        '("first_slot", at.memory.first),',
+        '("first_slot", 0),',
     ),
     Bug(
         "plan: all receivers have the first one's port",

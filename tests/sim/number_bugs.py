@@ -22,9 +22,9 @@ NUMBER_BUGS = (
     Bug("shared p4: the larger number is the newer one", change=compares_plainly, mode="shared"),
     Bug(
         "wrap controller: a switch is told the header's epoch",
-        "ina/controller/switches/plan.py",
-        '("epoch", part.epoch),\n        ("first_slot", memory.first),',
-        '("epoch", part.epoch % 65536),\n        ("first_slot", memory.first),',
+        "ina/modes/rows.py",
+        '("epoch", at.part.epoch),\n        ("first_slot"',
+        '("epoch", at.part.epoch % 65536),\n        ("first_slot"',
     ),
     Bug(
         "wrap core: a lane's next number is cut off",
@@ -53,7 +53,7 @@ NUMBER_BUGS = (
     ),
     Bug(
         "shared controller: all aggregators of a job are behind the first one's port",
-        "ina/controller/jobs/sharing.py",
+        "ina/modes/shared.py",
         "with_aggregator(tree, it.node, it.port) for it in above",
         "with_aggregator(tree, it.node, above[0].port) for it in above",
     ),

@@ -234,9 +234,9 @@ _OTHERS = (
     ),
     Bug(
         "shared plan: a sum counts as all that its switch is for",
-        "ina/controller/switches/plan.py",
-        "[tree[it].is_shared for it in node.nodes]",
-        "[False for it in node.nodes]",
+        "ina/modes/shared.py",
+        "if index >= len(at.node.ranks) and",
+        "if index < 0 and",
     ),
     Bug(
         "shared plan: a worker has another bit at each switch",
@@ -246,9 +246,9 @@ _OTHERS = (
     ),
     Bug(
         "shared plan: a sum that is put out goes nowhere",
-        "ina/controller/switches/plan.py",
-        "place = (index, node.parent_port, tree.level(node), sum(bits))",
-        "place = (index, node.parent_port + 1, tree.level(node), sum(bits))",
+        "ina/modes/shared.py",
+        '("parent_port", at.node.parent_port),',
+        '("parent_port", at.node.parent_port + 1),',
         slows=True,
     ),
     Bug(

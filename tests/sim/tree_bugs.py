@@ -132,21 +132,21 @@ TREE_BUGS = (
     ),
     Bug(
         "tree plan: all nodes have the root's children",
-        "ina/controller/switches/plan.py",
-        '("full_bitmap", sum(tree.child_bits(node))),',
-        '("full_bitmap", tree.root.full_bitmap),',
+        "ina/modes/rows.py",
+        '("full_bitmap", sum(at.bits)),',
+        '("full_bitmap", at.part.tree.root.full_bitmap),',
     ),
     Bug(
         "tree plan: a node is its parent's first child",
-        "ina/controller/switches/plan.py",
-        '("own_bit", 1 << index),',
-        '("own_bit", 1),',
+        "ina/modes/mode.py",
+        "own_bit=1 << at.own_index",
+        "own_bit=1",
         slows=True,
     ),
     Bug(
         "tree plan: a result is taken from below",
         "ina/controller/switches/plan.py",
-        "members.append(rows.parent_member(part, index, parent))",
+        "members.append(rows.parent_member(part, at.own_index, parent))",
         "members.append(rows.parent_member(part, 0, parent))",
     ),
     Bug(
