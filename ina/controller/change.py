@@ -8,7 +8,7 @@ results of the operations before, the former one goes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from ina.trees.errors import JobRequestError
@@ -104,6 +104,10 @@ class Change:
     they ask again."""
     seen: set[int] = field(default_factory=set)
     """Ranks of which it is known that they have heard it."""
+
+    def afresh(self, since_s: float) -> Change:
+        """As a controller knows it that was started again: ranks say again how far they are."""
+        return replace(self, since_s=since_s, done=set(), asked=set(), told=set(), seen=set())
 
     def on(self, step: Step) -> None:
         """Moves to the next stage."""

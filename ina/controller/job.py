@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ina.controller.change import Change
-from ina.p4.names import DEFAULT_MODE
 from ina.protocol.verify import Verify
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import Forest
-from ina.trees.mapping import Mapping, slots_of
+from ina.trees.mapping import Mapping
 from ina.trees.slots import SlotRange, lanes_of
 
 
@@ -68,22 +67,48 @@ class Departure:
     """Why it has given up; empty: it has not, or that is not known any more: it is not stored."""
 
 
+@dataclass(frozen=True)
+class JobSpec:
+    """What a job is asked for with, the same by all its workers; and what it was created with."""
+
+    name: str
+    world_size: int
+    slots: int = 0
+    """At each of its switches; 0: as many as is usual."""
+    tenant: str = ""
+    """Empty: the usual one."""
+    priority: int = 0
+    """Higher is more important; capped by the tenant's configuration."""
+    mode: str = ""
+    """Of its first mapping; empty: as another of its workers asks, or as is usual."""
+    verify: Verify | None = None
+    """How its workers verify its sums; None: as is usual, which is known when all have joined."""
+    contributions: int = 0
+    """To a sum that reach switches, where hosts add up what their workers send; 0: one of each
+    worker."""
+    deadline_unix_s: float = 0.0
+    """When it is to have ended; 0: it has none."""
+    steps: int = 0
+    """That it will take; 0: not known."""
+    queue_s: float = 0.0
+    """How long it waits for slots where there are none."""
+    token: str = field(default="", repr=False)
+    """That others are to have, too. Of a job that was created there is a hash in its place."""
+
+
 @dataclass(eq=False)
 class Job:
     """One incarnation of a job."""
 
-    name: str
+    spec: JobSpec
+    """As it was created: with the tenant, priority and mode that it has."""
     number: int
     """The header's job field, and the index of the job's counters."""
-    world_size: int
     created_s: float
     """Monotonic clock of the controller."""
-    forest: Forest | None = None
-    """The switches that sum it; None: they are not known before all ranks have joined."""
-    memory: dict[str, SlotRange] = field(default_factory=dict)
-    """By switch: its slots there. Of a job that ends, those that have still something of it."""
-    slots_asked: int = 0
-    """Slots that it asked for at each; 0: what is usual."""
+    placed: Mapping | None = None
+    """What its packets are sent by; None: that is not known before all ranks have joined. Of a job
+    that ends it has the switches that have still something of it."""
     epoch: int = 0
     """0 until all ranks have joined."""
     members: dict[int, Endpoint] = field(default_factory=dict)
@@ -91,26 +116,11 @@ class Job:
     departures: dict[int, Departure] = field(default_factory=dict)
     """By rank: who has left a job that runs, and said how far it had come."""
     state: JobState = JobState.JOINING
-    mode: str = DEFAULT_MODE
-    """Of its mapping: whether it has slots of its own, or shares those of switches."""
-    tenant: str = "default"
-    priority: int = 0
-    """Higher is more important; capped by the tenant's configuration."""
-    window: int = 0
-    """Packets that a worker may have in flight."""
     created_unix_s: float = 0.0
     token_hash: bytes = field(default=b"", repr=False)
     """See :mod:`ina.controller.jobs.tokens`; empty: no token is asked for."""
     key_seed: bytes = field(default=b"", repr=False)
     """Secret; the members' keys come from it."""
-    verify: Verify | None = None
-    """How its workers verify its sums; None: they have not asked, and have not all joined."""
-    mapping_epoch: int = 0
-    """What its packets carry as their epoch; 0: ``epoch``, as long as its mapping is its first."""
-    mapping_numbers: tuple[int, ...] = ()
-    """What they carry as their job, by tree; empty: ``number``."""
-    host_first: int = 0
-    """First slot on the nodes that are on hosts of its workers."""
     first_operation: int = 0
     """Operations from this number on are sent by the mapping that it has; 0: all."""
     change: Change | None = None
@@ -119,6 +129,57 @@ class Job:
     def on(self, event: JobEvent) -> None:
         """Moves to the next state."""
         self.state = TRANSITIONS[self.state, event]
+
+    @property
+    def name(self) -> str:
+        """No other job has it."""
+        return self.spec.name
+
+    @property
+    def world_size(self) -> int:
+        """How many workers it has."""
+        return self.spec.world_size
+
+    @property
+    def tenant(self) -> str:
+        """Whose quota it counts against."""
+        return self.spec.tenant
+
+    @property
+    def priority(self) -> int:
+        """Higher is more important."""
+        return self.spec.priority
+
+    @property
+    def verify(self) -> Verify | None:
+        """How its workers verify its sums; None: that is not known before all have joined."""
+        return self.spec.verify
+
+    @property
+    def mapping(self) -> Mapping:
+        """What its packets are sent by; a job that has been placed."""
+        assert self.placed is not None, "it has not been placed"
+        return self.placed
+
+    @property
+    def forest(self) -> Forest | None:
+        """The switches that sum it; None: they are not known yet."""
+        return None if self.placed is None else self.placed.forest
+
+    @property
+    def memory(self) -> dict[str, SlotRange]:
+        """By switch: its slots there, as far as that has still something of it."""
+        return {} if self.placed is None else self.placed.memory
+
+    @property
+    def window(self) -> int:
+        """Packets that a worker may have in flight; 0: that is not known yet."""
+        return 0 if self.placed is None else self.placed.window
+
+    @property
+    def mode(self) -> str:
+        """Whether it has slots of its own, or shares those of switches."""
+        return self.spec.mode if self.placed is None else self.placed.mode
 
     @property
     def switch(self) -> str:
@@ -135,7 +196,7 @@ class Job:
     @property
     def slots(self) -> int:
         """For its packets to name, of all trees together; 0: none yet."""
-        return 0 if self.forest is None else slots_of(self.forest, self.memory)
+        return 0 if self.placed is None else self.placed.slots
 
     @property
     def lanes(self) -> int:
@@ -148,14 +209,6 @@ class Job:
         return 0 if self.forest is None else self.forest.trees[0].full_bitmap
 
     @property
-    def mapping(self) -> Mapping:
-        """What its packets are sent by; a job that has all of it."""
-        assert self.forest is not None, "it has not been placed"
-        numbers = self.mapping_numbers or (self.number,)
-        size = (self.memory, self.window, self.host_first)
-        return Mapping(self.mapping_epoch or self.epoch, numbers, self.forest, *size, self.mode)
-
-    @property
     def newest_mapping(self) -> Mapping:
         """The one that it changes to, or has."""
         return self.mappings[-1]
@@ -163,11 +216,11 @@ class Job:
     @property
     def mappings(self) -> tuple[Mapping, ...]:
         """That switches have something of: while it changes two, the older one first."""
-        if self.forest is None:
+        if self.placed is None:
             return ()
         if self.change is None:
-            return (self.mapping,)
-        pair = (self.mapping, self.change.other)
+            return (self.placed,)
+        pair = (self.placed, self.change.other)
         return pair[::-1] if self.change.has_turned else pair
 
     @property
@@ -180,12 +233,6 @@ class Job:
         """Job numbers that are its own: in packets, and of its counters."""
         of_mappings = (number for mapping in self.mappings for number in mapping.numbers)
         return tuple(dict.fromkeys([self.number, *of_mappings]))
-
-    def use(self, mapping: Mapping) -> None:
-        """Has another mapping from now on."""
-        self.mapping_epoch, self.mapping_numbers = mapping.epoch, mapping.numbers
-        self.forest, self.memory, self.window = mapping.forest, mapping.memory, mapping.window
-        self.host_first, self.mode = mapping.host_first, mapping.mode
 
     def size_text(self) -> str:
         """``4 workers, slots 0..511, window 256``, for people; of a tree where its slots are."""

@@ -254,9 +254,9 @@ class _ProcessDatabase:
     def check_rights(self, db: Transaction) -> None:
         self._database.check_rights(db)
 
-    def migrate(self) -> None:
+    def create(self) -> None:
         self._process.check()
-        self._database.migrate()
+        self._database.create()
 
     def renew(self) -> None:
         self._process.check()

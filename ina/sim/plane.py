@@ -88,7 +88,7 @@ class ControlPlane:
         self.database = SqliteDatabase(None)
         """The store of all controllers; it outlives their processes."""
         if last_epoch:
-            self.database.migrate()
+            self.database.create()
             with self.database.transaction() as db:
                 put_epoch(db, last_epoch)
         self._udp_ports: Counter[str] = Counter()

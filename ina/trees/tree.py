@@ -7,7 +7,7 @@ index each, which is ``worker`` in their packets and their bit in its bitmap. Pu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from ipaddress import IPv4Address
 
@@ -93,13 +93,10 @@ class Tree:
     """Nodes by the names of their switches, the root first and parents before their children."""
 
     nodes: tuple[Node, ...]
-    _by_switch: Mapping[str, Node] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Raises :class:`JobRequestError`: a node with too many children, too many levels."""
-        by_switch = {node.switch: node for node in self.nodes}
-        object.__setattr__(self, "_by_switch", by_switch)
-        assert len(by_switch) == len(self.nodes), "a switch is two nodes of a tree"
+        assert len(self._by_switch) == len(self.nodes), "a switch is two nodes of a tree"
         assert [at for at, node in enumerate(self.nodes) if node.parent is None] == [0]
         if self.is_shared and len(self._bits) > MAX_WORKERS:
             raise JobRequestError(
@@ -117,6 +114,10 @@ class Tree:
                     f"switch {node.switch!r} would be {self.depth(node)} levels below the root"
                     f" {self.root.switch!r}: a tree has at most {MAX_LEVELS} levels of switches"
                 )
+
+    @cached_property
+    def _by_switch(self) -> Mapping[str, Node]:
+        return {node.switch: node for node in self.nodes}
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)

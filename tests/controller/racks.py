@@ -9,7 +9,7 @@ from ipaddress import IPv4Address
 from typing import Any, cast
 
 from ina.controller.config import SwitchConfig, TenantConfig
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
@@ -183,7 +183,9 @@ class Racks:
         mode: str = names.POOL,
     ) -> list[asyncio.Task[Job]]:
         """The calls of its ranks."""
-        await self.coordinator.create(name, len(leaves), slots, 0.0, priority=priority, mode=mode)
+        await self.coordinator.create(
+            JobSpec(name, len(leaves), slots, priority=priority, mode=mode), 0.0
+        )
         calls = []
         for rank, leaf in enumerate(leaves):
             at = Endpoint(host(leaf, 1 + rank), 4000, 1 + rank, switch=f"leaf{leaf}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ina.controller.config import SwitchConfig
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import Allocator
@@ -14,7 +14,8 @@ from ina.controller.switches.plan import JobPlan, plan_job
 from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import JobWriter, SwitchWriter
 from ina.rpc import controller_pb2 as pb2
-from ina.trees.forest import forest_of
+from ina.trees.forest import Forest, forest_of
+from ina.trees.mapping import Mapping
 from ina.trees.slots import SlotRange
 from ina.trees.tree import single
 
@@ -31,7 +32,16 @@ def job_at(
 ) -> Job:
     """A job that this switch alone sums."""
     forest = forest_of(single(NAME, world_size))
-    return Job(name, number, world_size, created_s, forest=forest, memory={NAME: memory}, **more)
+    placed = placed_over(forest, {NAME: memory}, number, more.get("epoch", 0))
+    return Job(JobSpec(name, world_size), number, created_s, placed, **more)
+
+
+def placed_over(
+    forest: Forest, memory: dict[str, SlotRange], number: int, epoch: int, **more: Any
+) -> Mapping:
+    """A mapping whose trees have this number and those after it."""
+    numbers = tuple(range(number, number + len(forest)))
+    return Mapping(epoch, numbers, forest, memory, more.pop("window", 0), **more)
 
 
 def plan_here(job: Job) -> JobPlan:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ina.controller.config import TenantConfig
 from ina.controller.errors import JobConflictError, JobTokenError, NoRoomError, TenantError
-from ina.controller.job import JobState
+from ina.controller.job import JobSpec, JobState
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
@@ -30,21 +30,21 @@ def make_registry(
 
 def test_a_tenant_that_is_not_configured_is_refused() -> None:
     registry = make_registry({"vision": TenantConfig()})
-    registry.create("a", 2, 0, 0.0, tenant="vision")
+    registry.create(JobSpec("a", 2, tenant="vision"), 0.0)
     with pytest.raises(TenantError, match="'b': no tenant is called 'speech'"):
-        registry.create("b", 2, 0, 0.0, tenant="speech")
+        registry.create(JobSpec("b", 2, tenant="speech"), 0.0)
     with pytest.raises(TenantError, match="no tenant is called 'default'"):
-        registry.create("b", 2, 0, 0.0)
+        registry.create(JobSpec("b", 2), 0.0)
     with pytest.raises(TenantError, match="'speech'"):
-        registry.create("a", 2, 0, 0.0, tenant="speech")
+        registry.create(JobSpec("a", 2, tenant="speech"), 0.0)
 
 
 def test_without_tenants_each_name_is_one() -> None:
     registry = make_registry()
-    assert registry.create("a", 2, 0, 0.0).tenant == "default"
-    assert registry.create("b", 2, 0, 0.0, tenant="x", priority=7).priority == 7
+    assert registry.create(JobSpec("a", 2), 0.0).tenant == "default"
+    assert registry.create(JobSpec("b", 2, tenant="x", priority=7), 0.0).priority == 7
     with pytest.raises(JobConflictError, match="'b' is of tenant 'x', not 'default'"):
-        registry.create("b", 2, 0, 0.0)
+        registry.create(JobSpec("b", 2), 0.0)
 
 
 @pytest.mark.parametrize(
@@ -60,40 +60,40 @@ def test_a_quota_is_refused_with_its_numbers_and_holds_for_one_tenant(
 ) -> None:
     registry = make_registry({"t": limits, "u": TenantConfig()})
     for name in "ab":
-        registry.create(name, 2, 0, 0.0, tenant="t")
+        registry.create(JobSpec(name, 2, tenant="t"), 0.0)
     with pytest.raises(NoRoomError, match=f"'c': quota of tenant 't': {said}"):
-        registry.create("c", 3, 0, 0.0, tenant="t")
-    registry.create("c", 3, 0, 0.0, tenant="u")
+        registry.create(JobSpec("c", 3, tenant="t"), 0.0)
+    registry.create(JobSpec("c", 3, tenant="u"), 0.0)
     registry.abandon(registry.get("a"))
-    registry.create("d", 3, 0, 0.0, tenant="t")
+    registry.create(JobSpec("d", 3, tenant="t"), 0.0)
 
 
 def test_priorities_are_capped() -> None:
     registry = make_registry({"t": TenantConfig(max_priority=3)})
-    assert registry.create("a", 1, 0, 0.0, tenant="t", priority=9).priority == 3
-    assert registry.create("b", 1, 0, 0.0, tenant="t", priority=-1).priority == -1
+    assert registry.create(JobSpec("a", 1, tenant="t", priority=9), 0.0).priority == 3
+    assert registry.create(JobSpec("b", 1, tenant="t", priority=-1), 0.0).priority == -1
 
 
 def test_the_youngest_of_the_least_important_makes_room() -> None:
     registry = make_registry(preempt=True)
     for age, (name, priority) in enumerate([("a", 0), ("b", 1), ("c", 0), ("d", 5)]):
-        registry.create(name, 1, 0, float(age), priority=priority)
-    assert [job.name for job in registry.victims("new", 1, 0, priority=1)] == ["c"]
-    assert registry.victims("new", 1, 0, priority=0) == []
+        registry.create(JobSpec(name, 1, priority=priority), float(age))
+    assert [job.name for job in registry.victims(JobSpec("new", 1, priority=1), 0)] == ["c"]
+    assert registry.victims(JobSpec("new", 1), 0) == []
 
 
 def test_nobody_is_ended_for_a_quota() -> None:
     registry = make_registry({"t": TenantConfig(jobs=1, max_priority=9)}, preempt=True)
-    registry.create("a", 1, 0, 0.0, tenant="t")
+    registry.create(JobSpec("a", 1, tenant="t"), 0.0)
     with pytest.raises(NoRoomError, match="1 of 1 jobs in use"):
-        registry.victims("b", 1, 0, tenant="t", priority=9)
+        registry.victims(JobSpec("b", 1, tenant="t", priority=9), 0)
 
 
 def test_without_preemption_nobody_is_ended() -> None:
     registry = make_registry()
     for name in "abcd":
-        registry.create(name, 1, 0, 0.0)
-    assert registry.victims("e", 1, 0, priority=9) == []
+        registry.create(JobSpec(name, 1), 0.0)
+    assert registry.victims(JobSpec("e", 1, priority=9), 0) == []
 
 
 JOBS = st.lists(st.tuples(st.integers(1, 16), st.integers(0, 3)), min_size=1, max_size=12)
@@ -106,12 +106,12 @@ def test_victims_are_less_important_and_just_enough(
     registry = make_registry(preempt=True, asked=True)
     for index, (half_slots, other) in enumerate(jobs):
         try:
-            registry.create(f"j{index}", 1, 2 * half_slots, float(index), priority=other)
+            registry.create(JobSpec(f"j{index}", 1, 2 * half_slots, priority=other), float(index))
         except NoRoomError:
             continue
     if registry.switches[NAME].memory.fits("new", 2 * half, []):
         return
-    victims = registry.victims("new", 1, 2 * half, priority=priority)
+    victims = registry.victims(JobSpec("new", 1, priority=priority), 2 * half)
     lower = [job for job in registry if job.priority < priority]
     possible = registry.switches[NAME].memory.fits(
         "new", 2 * half, [memory_of(job) for job in lower]
@@ -124,7 +124,7 @@ def test_victims_are_less_important_and_just_enough(
     for victim in victims:
         registry.abandon(victim)
     if victims:
-        registry.create("new", 1, 2 * half, 99.0, priority=priority)
+        registry.create(JobSpec("new", 1, 2 * half, priority=priority), 99.0)
 
 
 LIMITS = st.builds(
@@ -144,7 +144,7 @@ def test_no_quota_is_ever_exceeded(
         jobs = list(registry)
         if begin:
             try:
-                registry.create(f"j{index}", workers, 2 * half, 0.0, tenant="t")
+                registry.create(JobSpec(f"j{index}", workers, 2 * half, tenant="t"), 0.0)
             except NoRoomError:
                 continue
         elif jobs:
@@ -166,10 +166,10 @@ def test_no_quota_is_ever_exceeded(
 )
 def test_all_show_the_token_of_the_first(first: str, other: str, said: str) -> None:
     registry = make_registry()
-    job = registry.create("j", 2, 0, 0.0, token=first)
-    assert registry.create("j", 2, 0, 0.0, token=first) is job
+    job = registry.create(JobSpec("j", 2, token=first), 0.0)
+    assert registry.create(JobSpec("j", 2, token=first), 0.0) is job
     with pytest.raises(JobTokenError, match=said):
-        registry.create("j", 2, 0, 0.0, token=other)
+        registry.create(JobSpec("j", 2, token=other), 0.0)
     with pytest.raises(JobTokenError, match=said):
         registry.join("j", 0, endpoint(1), token=other)
     assert not job.members
@@ -179,15 +179,15 @@ def test_all_show_the_token_of_the_first(first: str, other: str, said: str) -> N
 
 def test_who_lacks_the_token_hears_nothing_else_of_a_job_that_runs() -> None:
     registry = make_registry()
-    job = registry.create("j", 1, 0, 0.0, token="secret")
+    job = registry.create(JobSpec("j", 1, token="secret"), 0.0)
     registry.join("j", 0, endpoint(1), token="secret")
     registry.installed(job)
     assert job.state is JobState.RUNNING
     for other, world_size in (("guess", 1), ("", 2)):
         with pytest.raises(JobTokenError, match=r"^job 'j' was created with another join token$"):
-            registry.create("j", world_size, 0, 0.0, token=other)
+            registry.create(JobSpec("j", world_size, token=other), 0.0)
     with pytest.raises(JobConflictError, match="the name 'j' is in use: it is running"):
-        registry.create("j", 1, 0, 0.0, token="secret")
+        registry.create(JobSpec("j", 1, token="secret"), 0.0)
 
 
 def test_a_job_from_before_comes_back_with_its_number_and_slots() -> None:
@@ -208,10 +208,10 @@ def test_a_job_from_before_comes_back_with_its_number_and_slots() -> None:
 def test_foreign_numbers_and_slots_are_not_handed_out() -> None:
     registry = make_registry()
     registry.switches[NAME].set_foreign([1, 2], [range(8)])
-    job = registry.create("a", 1, 0, 0.0)
+    job = registry.create(JobSpec("a", 1), 0.0)
     assert (job.number, memory_of(job).first) == (3, 16)
     registry.switches[NAME].set_foreign([], [])
-    assert memory_of(registry.create("b", 1, 0, 0.0)).first == 0
+    assert memory_of(registry.create(JobSpec("b", 1), 0.0)).first == 0
 
 
 def test_a_job_that_runs_can_be_ended_for_all() -> None:
@@ -233,4 +233,4 @@ def test_windows_are_what_the_slots_and_the_queues_bear(
     registry = Registry(
         alone(StaticPool(64, 16), max_window=max_window), EpochCounter(0), range(1, 9)
     )
-    assert registry.create("j", 1, slots, 0.0).window == window
+    assert registry.create(JobSpec("j", 1, slots), 0.0).window == window

@@ -9,7 +9,7 @@ import pytest
 from ina.controller import retry
 from ina.controller.change import Stage, Word
 from ina.controller.errors import JobConflictError, NoRoomError, UnknownJobError
-from ina.controller.job import Job, JobState
+from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.changes import DECIDE_S
 from ina.p4 import names
 from ina.protocol.spec import Kind
@@ -213,7 +213,7 @@ def test_a_job_that_cannot_change_now_says_why() -> None:
         await racks.start()
         with pytest.raises(UnknownJobError, match="no job is called 'j'"):
             await racks.coordinator.changes.resize("j", 4, "a test")
-        await racks.coordinator.create("j", 2, 0, 0.0)
+        await racks.coordinator.create(JobSpec("j", 2), 0.0)
         with pytest.raises(JobConflictError, match="job 'j' does not run: it is joining"):
             await racks.coordinator.changes.resize("j", 4, "a test")
         job = await racks.run("k")

@@ -14,11 +14,9 @@ import pytest
 from ina.cli import main
 from ina.controller.errors import FencedError
 from ina.controller.store import open_store
-from ina.controller.store.schema import MIGRATIONS
+from ina.controller.store.schema import VERSION
 from tests.controller.postgres import PostgresServer
 from tests.controller.test_store import job
-
-NEWEST = len(MIGRATIONS)
 
 
 def check(folder: Path, store_url: str, *options: str) -> int:
@@ -45,11 +43,11 @@ def test_it_says_what_a_controller_will_find(store_url: str, tmp_path: Path, say
     assert says() == f"store {name}: will be created"
     with closing(open_store(store_url)) as store:
         assert check(tmp_path, store_url) == 0
-        assert says() == f"store {name}: schema {NEWEST}, jobs 0, claimed by nobody"
+        assert says() == f"store {name}: schema {VERSION}, jobs 0, claimed by nobody"
         claim = store.claim("host process 7")
         claim.save(job())
         assert check(tmp_path, store_url) == 0
-        assert f"schema {NEWEST}, jobs 1, claimed by host process 7 at 20" in says()
+        assert f"schema {VERSION}, jobs 1, claimed by host process 7 at 20" in says()
         claim.check()  # it has not taken it
         claim = store.claim("host process 7", "10.0.0.254:17760")
         assert check(tmp_path, store_url) == 0
@@ -74,23 +72,14 @@ def test_json_has_the_report_and_no_password(
     said = capsys.readouterr().out
     assert "secret" not in said
     store = json.loads(said)["store"]
-    assert (store["version"], store["newest"], store["jobs"]) == (NEWEST, NEWEST, 0)
-
-
-def test_an_older_schema_stays_as_it_is(tmp_path: Path, says: Any) -> None:
-    path = tmp_path / "s.db"
-    open_store(f"sqlite:///{path}").close()
-    with sqlite3.connect(path) as db:
-        db.execute("PRAGMA user_version = 1")
-    assert check(tmp_path, f"sqlite:///{path}") == 0
-    assert f"schema 1, will be brought to {NEWEST}" in says()
-    assert sqlite3.connect(path).execute("PRAGMA user_version").fetchone() == (1,)
+    assert (store["version"], store["jobs"]) == (VERSION, 0)
 
 
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
-        ("PRAGMA user_version = 99", "version 99 was made by a newer ina"),
+        ("PRAGMA user_version = 1", f"its schema is 1, and this ina's is {VERSION}: "),
+        ("PRAGMA user_version = 99", f"its schema is 99, and this ina's is {VERSION}: "),
         ("PRAGMA application_id = 1", "this SQLite file belongs to another program"),
     ],
 )

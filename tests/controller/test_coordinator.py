@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ina.controller.errors import JobAbortedError, JoinTimeoutError, StandbyError, UnknownJobError
-from ina.controller.job import JobState
+from ina.controller.job import JobSpec, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
@@ -104,7 +104,7 @@ class Bench:
         return asyncio.create_task(self.coordinator.join("j", rank, endpoint, timeout_s))
 
     async def start(self, world_size: int, timeout_s: float = 20.0) -> list[asyncio.Task[Any]]:
-        await self.coordinator.create("j", world_size, 0, 0.0)
+        await self.coordinator.create(JobSpec("j", world_size), 0.0)
         joins = [self.join(rank, timeout_s) for rank in range(world_size)]
         for _ in range(3):
             await asyncio.sleep(0)
@@ -231,7 +231,7 @@ def test_closing_ends_waiting_joins_and_keeps_running_jobs() -> None:
     async def scenario() -> None:
         bench = Bench()
         await asyncio.gather(*await bench.start(1))
-        await bench.coordinator.create("k", 2, 0, 0.0)
+        await bench.coordinator.create(JobSpec("k", 2), 0.0)
         waiting = asyncio.create_task(
             bench.coordinator.join("k", 0, Endpoint(IPv4Address("10.0.0.1"), 5000, 1), 20.0)
         )
@@ -271,7 +271,7 @@ def test_a_job_that_nobody_joined_is_forgotten() -> None:
         claim = open_store(IN_MEMORY).claim("test")
         switch = switch_of(registry, RecordingSwitch())
         coordinator = Coordinator(registry, [switch], claim, clock=lambda: now_s)
-        job = weakref.ref(await coordinator.create("j", 2, 0, 0.0))
+        job = weakref.ref(await coordinator.create(JobSpec("j", 2), 0.0))
         now_s = 2.0
         assert coordinator.jobs() == []
         gc.collect()
@@ -310,7 +310,7 @@ def test_a_lost_worker_ends_its_job_once() -> None:
         assert bench.switch.log == ["install 1 epoch 1", "remove"]
         assert bench.told()[-2:] == [("MEMBER_LOST", [2], True), ("JOB_ENDED", [], False)]
         await bench.coordinator.leave("j", 0, 1)  # its worker cannot know yet
-        assert (await bench.coordinator.create("j", 3, 0, 0.0)).state is JobState.JOINING
+        assert (await bench.coordinator.create(JobSpec("j", 3), 0.0)).state is JobState.JOINING
 
     drive(scenario())
 
@@ -331,7 +331,7 @@ def test_an_evicted_job_is_gone_when_evict_returns() -> None:
 def test_evicting_a_job_that_joins_tells_those_who_wait() -> None:
     async def scenario() -> None:
         bench = Bench()
-        await bench.coordinator.create("j", 2, 0, 0.0)
+        await bench.coordinator.create(JobSpec("j", 2), 0.0)
         waiting = bench.join(0)
         await asyncio.sleep(0)
         await bench.coordinator.evict("j", "room is needed")

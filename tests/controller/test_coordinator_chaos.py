@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ina.controller import faults, retry
 from ina.controller.change import Word
-from ina.controller.job import Job, JobState
+from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
@@ -200,7 +200,7 @@ class World:
 
     async def run_job(self, name: str) -> None:
         async def life() -> None:
-            await self.coordinator.create(name, 2, 0, 0.0)
+            await self.coordinator.create(JobSpec(name, 2), 0.0)
             where = [
                 Endpoint(
                     IPv4Address("10.0.0.1"),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ina.controller.errors import NoRoomError
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.placement import check_room, slots_by_switch, window
 from ina.controller.memory import FirstFit
 from ina.controller.switches.capacity import Capacity
@@ -49,8 +49,7 @@ def mapping_of(forest: Forest, slots: int = SLOTS, first: int = 0) -> Mapping:
 
 def job_over(forest: Forest) -> Job:
     by = mapping_of(forest, first=8)
-    job = Job("j", by.numbers[0], 4, 0.0, forest=forest, memory=by.memory, epoch=by.epoch)
-    job.mapping_numbers = by.numbers
+    job = Job(JobSpec("j", 4), by.numbers[0], 0.0, by, epoch=by.epoch)
     for rank in range(4):
         group = IPv4Address("239.192.0.1")  # for which two trees have no use
         job.members[rank] = Endpoint(host(1 + rank // 2, 1 + rank), 4000, 1, None, group)

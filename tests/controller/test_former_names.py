@@ -8,7 +8,7 @@ import pytest
 
 from ina.controller import retry
 from ina.controller.errors import JobConflictError
-from ina.controller.job import Job, JobState
+from ina.controller.job import Job, JobSpec, JobState
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.errors import SwitchError
 from tests.controller.racks import JOB_SLOTS, TIMEOUT_S, Racks
@@ -43,7 +43,7 @@ def test_it_is_free_for_the_next_and_the_former_job_keeps_what_it_has_there() ->
         await racks.start()
         former = await lost(racks, "spine")
         with racks.coordinator.events.subscribe("j") as events:
-            create = racks.coordinator.create("j", 2, 0, TIMEOUT_S)
+            create = racks.coordinator.create(JobSpec("j", 2), TIMEOUT_S)
             assert await create is not former
             event = await anext(aiter(events))
         assert (event.kind, event.epoch) == (pb2.JOB_ENDED, former.epoch)
@@ -94,12 +94,12 @@ def test_it_is_kept_where_nothing_else_can_be_used_or_the_end_is_near(away: tupl
         if away:
             former = await lost(racks, *away)
             with pytest.raises(JobConflictError, match="the name 'j' is in use: it is leaving"):
-                await racks.coordinator.create("j", 2, 0, 0.1)
+                await racks.coordinator.create(JobSpec("j", 2), 0.1)
             assert former.name == "j"
             return
         former = await racks.run("j", (1, 2))
         racks.coordinator.lose(former, (), "the spine is lost", pb2.SWITCH_LOST)
-        await racks.coordinator.create("j", 2, 0, TIMEOUT_S)
+        await racks.coordinator.create(JobSpec("j", 2), TIMEOUT_S)
         assert (former.name, former.state) == ("j", JobState.GONE)
 
     drive(scenario())

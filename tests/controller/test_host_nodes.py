@@ -12,10 +12,10 @@ from finsy.proto import p4r
 
 from ina.controller.change import Step
 from ina.controller.errors import HostNodesError
-from ina.controller.job import Job, JobState, who_sends_to_switches
+from ina.controller.job import Job, JobSpec, JobState, who_sends_to_switches
 from ina.controller.jobs import remapping
 from ina.controller.store.rows import get_jobs, put_job
-from ina.controller.store.schema import MIGRATIONS
+from ina.controller.store.schema import TABLES
 from ina.controller.switches.host_entities import host_entities
 from ina.controller.switches.plan import plan_job
 from ina.p4 import compiled, names
@@ -28,6 +28,7 @@ from ina.trees.forest import forest_of
 from ina.trees.host_nodes import check_nodes, with_host_nodes
 from ina.trees.slots import SlotRange
 from ina.trees.tree import HostNode, Node, Tree, single
+from tests.controller.switches import placed_over
 from tests.controller.test_registry import make_registry
 
 HOST = IPv4Address("10.0.0.7")
@@ -54,9 +55,10 @@ SWITCHES = Tree(
 
 def job_of(tree: Tree) -> Job:
     memory = {node.switch: SlotRange(64, 32, 32) for node in tree.switches}
+    placed = placed_over(forest_of(tree), memory, 5, 3)
     return Job(
-        "j", 5, 4, 0.0, forest=forest_of(tree), memory=memory, epoch=3, members=dict(MEMBERS),
-        state=JobState.RUNNING, created_unix_s=1.0, verify="off",
+        JobSpec("j", 4, verify="off"), 5, 0.0, placed, epoch=3, members=dict(MEMBERS),
+        state=JobState.RUNNING, created_unix_s=1.0,
     )  # fmt: skip
 
 
@@ -113,7 +115,7 @@ def test_who_sends_to_a_node_that_nobody_runs_is_told() -> None:
 
 def test_a_job_at_one_switch_gets_its_hosts_nodes_with_the_last_rank() -> None:
     jobs = make_registry()
-    jobs.create("j", 4, 0, 0.0, contributions=3)
+    jobs.create(JobSpec("j", 4, contributions=3), 0.0)
     for rank in (0, 2, 1, 3):
         job = jobs.join("j", rank, MEMBERS[rank])
     assert job.state is JobState.STARTING
@@ -127,7 +129,7 @@ def test_a_job_at_one_switch_gets_its_hosts_nodes_with_the_last_rank() -> None:
 
 def test_at_one_switch_alone_a_worker_s_index_is_its_rank_whoever_came_first() -> None:
     jobs = make_registry()
-    jobs.create("j", 3, 0, 0.0)
+    jobs.create(JobSpec("j", 3), 0.0)
     for rank in (2, 0, 1):
         job = jobs.join("j", rank, alone(rank))
     assert job.forest == forest_of(single(job.switch, 3))
@@ -136,12 +138,12 @@ def test_at_one_switch_alone_a_worker_s_index_is_its_rank_whoever_came_first() -
 def test_hosts_that_add_up_make_room_for_more_than_32_workers() -> None:
     jobs = make_registry()
     with pytest.raises(JobRequestError, match="64 workers: one switch sums 1 to 32"):
-        jobs.create("j", 64, 0, 0.0)
+        jobs.create(JobSpec("j", 64), 0.0)
     with pytest.raises(JobRequestError, match="33 contributions of hosts: one switch sums 1 to 32"):
-        jobs.create("j", 64, 0, 0.0, contributions=33)
+        jobs.create(JobSpec("j", 64, contributions=33), 0.0)
     with pytest.raises(JobRequestError, match="3 contributions of 2 workers: at most one of each"):
-        jobs.create("j", 2, 0, 0.0, contributions=3)
-    jobs.create("j", 64, 0, 0.0, contributions=2)
+        jobs.create(JobSpec("j", 2, contributions=3), 0.0)
+    jobs.create(JobSpec("j", 64, contributions=2), 0.0)
     nodes = [replace(NODE, rank=first, udp_port=1 + first) for first in (0, 32)]
     for rank in range(64):
         job = jobs.join("j", rank, below(nodes[rank // 32], rank))
@@ -151,7 +153,7 @@ def test_hosts_that_add_up_make_room_for_more_than_32_workers() -> None:
 
 def test_too_many_at_a_node_are_told_when_all_have_come() -> None:
     jobs = make_registry()
-    jobs.create("j", 34, 0, 0.0, contributions=2)
+    jobs.create(JobSpec("j", 34, contributions=2), 0.0)
     node = replace(NODE, rank=0)
     for rank in range(33):
         jobs.join("j", rank, below(node, rank))
@@ -161,7 +163,7 @@ def test_too_many_at_a_node_are_told_when_all_have_come() -> None:
 
 def test_a_host_s_node_gets_what_another_mapping_needs_beside_the_one_it_has() -> None:
     jobs = make_registry(slots=1 << 15, job_slots=2048)
-    jobs.create("j", 4, 0, 0.0, contributions=3)
+    jobs.create(JobSpec("j", 4, contributions=3), 0.0)
     for rank in range(4):
         job = jobs.join("j", rank, MEMBERS[rank])
     jobs.installed(job)
@@ -190,9 +192,8 @@ def test_a_host_s_node_gets_what_another_mapping_needs_beside_the_one_it_has() -
 
 def test_the_store_keeps_where_they_are() -> None:
     db = sqlite3.connect(":memory:")
-    for migration in MIGRATIONS:
-        for statement in migration:
-            db.execute(statement)
+    for statement in TABLES:
+        db.execute(statement)
     for tree in (SWITCHES, with_host_nodes(SWITCHES, MEMBERS)):  # ranks of a switch may change
         put_job(db, job_of(tree))
         (found,) = get_jobs(db, 0.0)

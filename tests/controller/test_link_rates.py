@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ina.controller.job import JobSpec
 from ina.controller.topology.from_config import fabric_of
 from ina.controller.windows.job_windows import JobWindows
 from ina.controller.windows.uses import Link, packet_bits
@@ -29,7 +30,7 @@ def test_a_link_has_the_packets_of_the_trees_over_it() -> None:
         await racks.start()
         windows = JobWindows(racks.coordinator, fabric_of(CONFIG), CONFIG, clock=lambda: NOW_S[0])
         assert not windows.link_bits_per_s()
-        await racks.coordinator.create("j", 4, 0, 0.0)
+        await racks.coordinator.create(JobSpec("j", 4), 0.0)
         for call in await racks.join_all("j", (1, 1, 2, 2)):
             await call
         report(windows, racks, 0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ina.controller.change import TRANSITIONS, Change, Stage, Step
 from ina.controller.config import TenantConfig
 from ina.controller.errors import NoRoomError
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 from ina.controller.jobs import remapping
 from ina.controller.jobs.admission import Admission, usage
 from ina.controller.jobs.epochs import EpochCounter
@@ -26,7 +26,7 @@ SLOTS = 64
 
 
 def running(registry: Registry, slots: int = 16, ranks: int = 2) -> Job:
-    registry.create("j", ranks, slots, 0.0)
+    registry.create(JobSpec("j", ranks, slots), 0.0)
     for rank in range(ranks):
         job = registry.join("j", rank, Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, 1))
     registry.installed(job)
@@ -153,5 +153,5 @@ def test_another_job_gets_nothing_of_either() -> None:
     job = running(registry)
     remapping.begin(registry, job, 40, None, "a test")
     with pytest.raises(NoRoomError, match="56 of 64 are in use"):
-        registry.create("k", 1, 10, 0.0)
-    assert registry.create("k", 1, 8, 0.0).slots == 8
+        registry.create(JobSpec("k", 1, 10), 0.0)
+    assert registry.create(JobSpec("k", 1, 8), 0.0).slots == 8

@@ -8,7 +8,7 @@ import pytest
 
 from ina.controller.config.tofino import pipe_of
 from ina.controller.errors import JobPipesError
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.pipes import check_pipes
 from ina.controller.memory import FirstFit
 from ina.controller.switches.capacity import Capacity
@@ -21,7 +21,7 @@ PIPE_0, PIPE_1 = 4, 130  # device ports
 
 def check(worker_ports: tuple[int, ...], switch_ports: tuple[int, ...]) -> None:
     """Of a node with these children; its parent is behind the other pipe."""
-    job = Job("j", 1, len(worker_ports), 0.0)
+    job = Job(JobSpec("j", len(worker_ports)), 1, 0.0)
     for rank, port in enumerate(worker_ports):
         job.members[rank] = Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, port)
     names = tuple(f"leaf{number}" for number in range(len(switch_ports)))

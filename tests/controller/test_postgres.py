@@ -11,16 +11,13 @@ import pytest
 
 from ina.controller.app import ControllerApp
 from ina.controller.errors import FencedError, StoreError
-from ina.controller.job import JobState
+from ina.controller.job import JobSpec, JobState
 from ina.controller.store import Claim, Store, open_store, postgres
-from ina.controller.store.schema import MIGRATIONS
+from ina.controller.store.schema import VERSION
 from ina.errors import MissingToolError
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
-from ina.trees.forest import forest_of
-from ina.trees.tree import single
 from tests.controller.postgres import PostgresServer
-from tests.controller.switches import memory_of
 from tests.controller.test_standby import config, coordinator, role, run_job
 from tests.controller.test_store import job
 from tests.controller.test_switch_restart import drive, until
@@ -57,36 +54,16 @@ run = PostgresServer.run
 def test_controllers_that_start_at_once_make_one_schema(url: str) -> None:
     with ThreadPoolExecutor() as pool:
         stores = list(pool.map(open_store, [url] * 4))
-    assert run(url, "SELECT version FROM ina.schema_version") == [(len(MIGRATIONS),)]
+    assert run(url, "SELECT version FROM ina.schema_version") == [(VERSION,)]
     assert [each.load(0.0) for each in stores] == [[]] * 4
     for each in stores:
         each.close()
 
 
-@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
-def test_an_older_ina_s_schema_is_brought_forward(
-    url: str, version: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as past:
-        past.setattr(postgres, "MIGRATIONS", MIGRATIONS[:version])
-        open_store(url).close()
-    run(
-        url,
-        "INSERT INTO ina.jobs VALUES"
-        " (7, 'old', 'running', 5, 2, 512, 512, 512, '', 0, 8, 0, '', '')",
-    )
-    with closing(open_store(url)) as now:
-        made = job()
-        made.forest, made.memory = forest_of(single("tor1", 2)), {"tor1": memory_of(made)}
-        now.claim("test").save(made)
-        found = [(item.job.name, item.job.switch) for item in now.load(0.0)]
-        assert found == [("j", "tor1"), ("old", "")]
-
-
 @pytest.mark.parametrize(
     ("statements", "says"),
     [
-        (["UPDATE ina.schema_version SET version = 99"], "version 99 was made by a newer ina"),
+        (["UPDATE ina.schema_version SET version = 99"], "its schema is 99, and this ina"),
         (
             ["DROP SCHEMA ina CASCADE", "CREATE SCHEMA ina", "CREATE TABLE ina.claim (what text)"],
             "its schema ina belongs to another program",
@@ -211,7 +188,7 @@ def test_a_primary_that_loses_its_store_stands_by_until_it_is_back(
                 epoch = (await run_job(app, "a")).epoch
                 postgres_server.stop()
                 with pytest.raises(StoreError):
-                    await coordinator(app).create("late", 2, 0, 0.0)
+                    await coordinator(app).create(JobSpec("late", 2), 0.0)
                 await until(lambda: role(app) == "standby")
                 postgres_server.start()
                 await until(lambda: role(app) == "primary")

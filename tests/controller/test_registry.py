@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ina.controller.errors import JobConflictError, NoRoomError, UnknownJobError
-from ina.controller.job import TRANSITIONS, Job, JobEvent, JobState
+from ina.controller.job import TRANSITIONS, Job, JobEvent, JobSpec, JobState
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
@@ -28,7 +28,7 @@ def endpoint(port: int) -> Endpoint:
 
 
 def run_job(registry: Registry, name: str, world_size: int) -> Job:
-    job = registry.create(name, world_size, 0, 0.0)
+    job = registry.create(JobSpec(name, world_size), 0.0)
     for rank in range(world_size):
         registry.join(name, rank, endpoint(1000 + rank))
     registry.installed(job)
@@ -38,26 +38,26 @@ def run_job(registry: Registry, name: str, world_size: int) -> Job:
 @pytest.mark.parametrize("world_size", [0, 33])
 def test_world_size_is_1_to_32(world_size: int) -> None:
     with pytest.raises(JobRequestError, match=f"{world_size} workers: one switch sums 1 to 32"):
-        make_registry().create("j", world_size, 0, 0.0)
+        make_registry().create(JobSpec("j", world_size), 0.0)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 201, "a\nb"])
 def test_names_are_printable(name: str) -> None:
     with pytest.raises(JobRequestError, match="job name"):
-        make_registry().create(name, 2, 0, 0.0)
+        make_registry().create(JobSpec(name, 2), 0.0)
 
 
 def test_a_name_has_one_size() -> None:
     registry = make_registry()
-    job = registry.create("j", 2, 0, 0.0)
-    assert registry.create("j", 2, 0, 1.0) is job
+    job = registry.create(JobSpec("j", 2), 0.0)
+    assert registry.create(JobSpec("j", 2), 1.0) is job
     with pytest.raises(JobConflictError, match="created with 2 workers, not 3"):
-        registry.create("j", 3, 0, 0.0)
+        registry.create(JobSpec("j", 3), 0.0)
 
 
 def test_a_rank_joins_once_from_its_own_address() -> None:
     registry = make_registry()
-    registry.create("j", 3, 0, 0.0)
+    registry.create(JobSpec("j", 3), 0.0)
     registry.join("j", 0, endpoint(1))
     with pytest.raises(JobConflictError, match=r"rank 0 has joined already, from 10.0.0.1:1"):
         registry.join("j", 0, endpoint(2))
@@ -72,13 +72,13 @@ def test_a_rank_joins_once_from_its_own_address() -> None:
 def test_slots_and_numbers_run_out_with_the_reason() -> None:
     registry = make_registry(slots=64, job_slots=16)
     for name in "abcd":
-        registry.create(name, 1, 0, 0.0)
+        registry.create(JobSpec(name, 1), 0.0)
     with pytest.raises(NoRoomError, match="all 4 ranges of 16 slots are in use"):
-        registry.create("e", 1, 0, 0.0)
+        registry.create(JobSpec("e", 1), 0.0)
     few_numbers = make_registry(numbers=1)
-    few_numbers.create("a", 1, 0, 0.0)
+    few_numbers.create(JobSpec("a", 1), 0.0)
     with pytest.raises(NoRoomError, match="all 1 job numbers"):
-        few_numbers.create("b", 1, 0, 0.0)
+        few_numbers.create(JobSpec("b", 1), 0.0)
 
 
 def test_a_running_job_can_be_neither_created_nor_joined_again() -> None:
@@ -87,7 +87,7 @@ def test_a_running_job_can_be_neither_created_nor_joined_again() -> None:
     with pytest.raises(
         JobConflictError, match=r"in use: it is running \(epoch 1, ranks here: 0, 1"
     ):
-        registry.create("j", 2, 0, 0.0)
+        registry.create(JobSpec("j", 2), 0.0)
     with pytest.raises(JobConflictError, match="rank 1 has joined already"):
         registry.join("j", 1, endpoint(7))
 
@@ -98,7 +98,7 @@ def test_the_last_worker_frees_the_job_and_its_name_gets_a_new_epoch() -> None:
     assert registry.leave("j", 0, first.epoch) is first
     assert first.state is JobState.LEAVING
     with pytest.raises(JobConflictError, match="in use"):
-        registry.create("j", 2, 0, 0.0)
+        registry.create(JobSpec("j", 2), 0.0)
     assert registry.leave("j", 1, first.epoch) is first
     registry.removed(first)
     assert registry.slots_used() == 0
@@ -121,8 +121,8 @@ def test_a_late_leave_of_a_former_incarnation_changes_nothing() -> None:
 
 def test_a_job_that_nobody_joins_expires() -> None:
     registry = make_registry()
-    registry.create("idle", 2, 0, 100.0)
-    registry.create("waiting", 2, 0, 100.0)
+    registry.create(JobSpec("idle", 2), 100.0)
+    registry.create(JobSpec("waiting", 2), 100.0)
     registry.join("waiting", 0, endpoint(1))
     registry.expire(159.0)
     assert len(registry) == 2
@@ -149,7 +149,7 @@ class Jobs(RuleBasedStateMachine):
     @rule(name=names, world_size=st.integers(1, 3))
     def create(self, name: str, world_size: int) -> None:
         try:
-            self.registry.create(name, world_size, 0, 0.0)
+            self.registry.create(JobSpec(name, world_size), 0.0)
         except (JobConflictError, NoRoomError):
             return
 

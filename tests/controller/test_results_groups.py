@@ -19,7 +19,7 @@ from ina.controller.app import ControllerApp
 from ina.controller.config import Config, make_config
 from ina.controller.embedded import Embedded
 from ina.controller.errors import StoreError
-from ina.controller.job import Job, JobState
+from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.results_groups import share_if_room, take_out
@@ -278,7 +278,7 @@ async def sharing(world_size: int) -> tuple[Bench, Regrouped, Job]:
     bench = Bench()
     bench.switch = switch = Regrouped()
     only(bench.coordinator).writer = cast(JobWriter, switch)
-    await bench.coordinator.create("j", world_size, 0, 0.0)
+    await bench.coordinator.create(JobSpec("j", world_size), 0.0)
     joins = [
         bench.coordinator.join(
             "j",
@@ -378,7 +378,7 @@ def test_a_job_that_is_gone_is_not_tried_again(caplog: pytest.LogCaptureFixture)
 def test_a_job_without_anything_on_the_switch_is_left_alone() -> None:
     async def scenario() -> None:
         bench = Bench()
-        job = await bench.coordinator.create("j", 2, 0, 0.0)
+        job = await bench.coordinator.create(JobSpec("j", 2), 0.0)
         job.members[0] = Endpoint(IPv4Address("10.0.0.1"), 4000, 1, results_group=GROUP)
         bench.coordinator.give_own_results(job, 0)
         assert job.members[0].results_group == GROUP

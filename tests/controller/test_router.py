@@ -11,7 +11,7 @@ import pytest
 
 from ina.controller.config import Config, make_config
 from ina.controller.errors import NoRoomError
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.outages import Outages
@@ -59,7 +59,7 @@ class Placed:
 
     def joined(self, name: str, hosts: list[int], slots: int = 0) -> Job:
         """All of whose ranks have joined, the last rank first; by number of their hosts."""
-        job = self.registry.create(name, len(hosts), slots, 0.0)
+        job = self.registry.create(JobSpec(name, len(hosts), slots), 0.0)
         for rank, number in reversed(list(enumerate(hosts))):
             address = IPv4Address("10.0.0.1") + number
             place = self.fabric.hosts[address]

@@ -11,7 +11,7 @@ from ina.controller import retry
 from ina.controller.change import Stage, Word
 from ina.controller.config import TenantConfig
 from ina.controller.errors import JobConflictError, NoRoomError
-from ina.controller.job import Job, JobState
+from ina.controller.job import Job, JobSpec, JobState
 from ina.p4 import names
 from ina.tables.values import Entry
 from ina.trees.errors import JobRequestError
@@ -320,7 +320,7 @@ def test_what_rank_0_runs_is_known_to_a_successor_though_the_job_does_not_need_i
     async def scenario() -> None:
         racks = Racks(names.SHARED)
         await racks.start()
-        await racks.coordinator.create("j", 2, 0, 0.0, mode=names.SHARED)
+        await racks.coordinator.create(JobSpec("j", 2, mode=names.SHARED), 0.0)
         await asyncio.gather(
             *(
                 racks.coordinator.join("j", rank, replace(at, aggregator=(runs, None)[rank]), 9.0)

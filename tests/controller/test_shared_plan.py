@@ -8,7 +8,7 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 from ina.controller.switches.plan import plan_job
 from ina.p4 import names
 from ina.protocol.shared_model import Claims
@@ -22,6 +22,7 @@ from ina.trees.host_nodes import with_host_nodes
 from ina.trees.mapping import Mapping, Part
 from ina.trees.slots import SlotRange
 from ina.trees.tree import HostNode, Node, Tree, below_itself, single, with_aggregator
+from tests.controller.switches import placed_over
 from tests.controller.test_tree_plan import addresses, as_model, job_over, plain, racks
 
 AGE_US = 7000
@@ -43,7 +44,7 @@ TREES = [
 
 def shared_job(tree: Tree, claimable: int = 12) -> Job:
     job = job_over(tree)
-    job.mode = names.SHARED
+    job.mapping.mode = names.SHARED
     for node in tree:
         if node.is_shared:
             job.memory[node.switch] = replace(job.memory[node.switch], reserved=claimable)
@@ -83,9 +84,9 @@ def test_of_lanes_that_are_dealt_each_part_has_what_a_job_of_its_own_would_have(
     roots = [(Node(name, (), (bare.root.switch,), (3,)), 20 + at) for at, name in enumerate("ab")]
     forest = forest_of(*(with_aggregator(bare, root, port) for root, port in roots))
     job = shared_job(forest.trees[0])
-    job.forest, job.mapping_numbers = forest, (job.number, 9)
-    job.memory = {name: SlotRange(8, 64, 13) for name in forest.switches}
-    job.memory |= {name: SlotRange(8, 32, 32) for name in "ab"}
+    memory = {name: SlotRange(8, 64, 13) for name in forest.switches}
+    memory |= {name: SlotRange(8, 32, 32) for name in "ab"}
+    job.placed = placed_over(forest, memory, job.number, job.epoch, mode=names.SHARED)
     where = addresses(forest.trees[0]) | addresses(forest.trees[1])
     for switch in forest.switches:
         whole = plan_job(job, switch, where, age_us=AGE_US)
@@ -134,8 +135,9 @@ def test_a_node_on_a_host_is_one_contributor_and_believed_no_more_than_a_worker(
     assert tree.child_bits(tree["only"]) == (1, 4, 2)
     assert tree.child_bits(tree[at.name]) == (1, 2)  # its own business
     assert tree.full_bitmap == 7
-    job = Job("j", 7, 4, 0.0, forest=forest_of(tree), epoch=9, members=members)
-    job.memory = {"only": SlotRange(0, 64, 32), "aggregator": SlotRange(0, 64, 64)}
+    memory = {"only": SlotRange(0, 64, 32), "aggregator": SlotRange(0, 64, 64)}
+    mapping = placed_over(forest_of(tree), memory, 7, 9, mode=names.SHARED)
+    job = Job(JobSpec("j", 4), 7, 0.0, mapping, epoch=9, members=members)
     where = addresses(tree)
     members_of_switch = plan_job(job, "only", where, age_us=AGE_US).stages[-1]
     rows = [it for it in members_of_switch if isinstance(it, Entry)]
@@ -156,8 +158,9 @@ def test_an_aggregator_on_a_host_is_the_parent_of_the_switch_and_has_sets_below(
     assert (tree.has_one_switch, [it.switch for it in tree.switches]) == (True, ["only"])
     assert (tree.rack(1), tree.depth(tree["only"]), tree.level(tree.root)) == ("only", 1, 2)
     members = {rank: Endpoint(IPv4Address("10.0.0.1") + rank, 4000, 1) for rank in range(2)}
-    job = Job("j", 7, 2, 0.0, forest=forest_of(tree), epoch=9, members=members)
-    job.memory, job.mode = {"only": SlotRange(8, 64, 32)}, names.SHARED
+    memory = {"only": SlotRange(8, 64, 32)}
+    placed = placed_over(forest_of(tree), memory, 7, 9, mode=names.SHARED)
+    job = Job(JobSpec("j", 2), 7, 0.0, placed, epoch=9, members=members)
     assert (job.switch, job.island, job.slots, job.lanes) == ("only", "only", 64, 32)
     assert job.dependent(0) == ()  # they are not dead with it, but their job ends
     where = addresses(Tree((Node("only"),)))

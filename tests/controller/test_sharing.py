@@ -11,7 +11,7 @@ import pytest
 
 from ina.controller.config import TenantConfig
 from ina.controller.errors import HostNodesError, JobConflictError, NoRoomError
-from ina.controller.job import Job, JobState
+from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.admission import Admission, usage
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
@@ -27,6 +27,7 @@ from ina.trees.forest import forest_of
 from ina.trees.slots import SlotRange
 from ina.trees.tree import HostNode, single
 from tests.controller.racks import Racks, fabric, host
+from tests.controller.switches import placed_over
 from tests.controller.test_tree_jobs import drive
 
 OWN, SHARED, JOB_SLOTS = 64, 32, 16
@@ -69,7 +70,7 @@ def endpoint(rank: int, runs: HostNode | None = None) -> Endpoint:
 
 
 def run(registry: Registry, name: str = "j", ranks: int = 2, *, embedded: bool = False) -> Job:
-    job = registry.create(name, ranks, 0, 0.0, mode="shared")
+    job = registry.create(JobSpec(name, ranks, mode="shared"), 0.0)
     for rank in range(ranks):
         runs = AGGREGATOR if embedded and rank == 0 else None
         registry.join(name, rank, endpoint(rank, runs))
@@ -151,12 +152,12 @@ def test_where_an_aggregator_or_a_number_lacks_nothing_is_taken() -> None:
     registry = islands(places=[place("agg1"), place("agg2")], a_job=2)
     registry.switches["agg2"].memory.take("other", OWN)
     with pytest.raises(NoRoomError, match="job 'j': no slots left"):
-        registry.create("j", 2, 0, 0.0, mode="shared")
+        registry.create(JobSpec("j", 2, mode="shared"), 0.0)
     assert registry.switches["agg1"].memory.used() == 0
     assert registry.numbers.are_free(range(1, 100))
     registry.numbers.claim(range(1, 99))
     with pytest.raises(NoRoomError, match="no job number is left for another tree"):
-        registry.create("j", 2, 0, 0.0, mode="shared")
+        registry.create(JobSpec("j", 2, mode="shared"), 0.0)
     assert registry.numbers.are_free([99])
 
 
@@ -172,19 +173,19 @@ def test_without_an_aggregator_rank_0_runs_it() -> None:
 
 def test_where_rank_0_runs_none_all_hear_it() -> None:
     registry = islands()
-    registry.create("j", 1, 0, 0.0, mode="shared")
+    registry.create(JobSpec("j", 1, mode="shared"), 0.0)
     with pytest.raises(HostNodesError, match=r"'shared' wants an aggregator: .* rank 0 runs none$"):
         registry.join("j", 0, endpoint(0))
 
 
 def test_the_first_who_creates_it_says_the_mode() -> None:
     registry = islands(places=[place("agg")])
-    job = registry.create("j", 2, 0, 0.0, mode="shared")
-    assert registry.create("j", 2, 0, 0.0) is job
+    job = registry.create(JobSpec("j", 2, mode="shared"), 0.0)
+    assert registry.create(JobSpec("j", 2), 0.0) is job
     with pytest.raises(JobConflictError, match="job 'j' has mode 'shared', not 'pool'"):
-        registry.create("j", 2, 0, 0.0, mode="pool")
+        registry.create(JobSpec("j", 2, mode="pool"), 0.0)
     with pytest.raises(JobRequestError, match="job 'k': no mode 'atp': use pool or shared"):
-        registry.create("k", 2, 0, 0.0, mode="atp")
+        registry.create(JobSpec("k", 2, mode="atp"), 0.0)
 
 
 def test_a_job_that_does_not_ask_has_the_usual_mode() -> None:
@@ -192,22 +193,22 @@ def test_a_job_that_does_not_ask_has_the_usual_mode() -> None:
     places = Aggregators(Fabric(("s1",)), [place("agg")])
     sharing = Sharing(switches, places, "shared")
     registry = Registry(switches, EpochCounter(0), range(1, 9), sharing=sharing)
-    assert registry.create("j", 2, 0, 0.0).mode == "shared"
-    assert registry.create("k", 2, 0, 0.0, mode="pool").mode == "pool"
+    assert registry.create(JobSpec("j", 2), 0.0).mode == "shared"
+    assert registry.create(JobSpec("k", 2, mode="pool"), 0.0).mode == "pool"
 
 
 def test_jobs_of_both_modes_share_a_switch_and_none_is_put_on_an_aggregator() -> None:
     registry = islands(places=[place("agg")])
     for name in ("a", "b", "c", "d"):
-        assert registry.create(name, 2, 0, 0.0).memory.keys() == {"s1"}
+        assert registry.create(JobSpec(name, 2), 0.0).memory.keys() == {"s1"}
     with pytest.raises(NoRoomError):  # though the aggregator has room
-        registry.create("e", 2, 0, 0.0)
+        registry.create(JobSpec("e", 2), 0.0)
     shared = [run(registry, f"s{number}") for number in range(4)]
     arcs = {(it.memory["s1"].first, it.memory["s1"].reserved) for it in shared}
     assert arcs == {(OWN + 8 * number, 8) for number in range(4)}
     with pytest.raises(NoRoomError, match="job 's5'"):  # the aggregator has none left
-        registry.create("s5", 2, 0, 0.0, mode="shared")
-    assert registry.victims("s5", 2, 0, priority=9, mode="shared") == []
+        registry.create(JobSpec("s5", 2, mode="shared"), 0.0)
+    assert registry.victims(JobSpec("s5", 2, priority=9, mode="shared"), 0) == []
 
 
 def test_a_switch_of_mode_pool_is_passed_over_or_refuses() -> None:
@@ -215,11 +216,11 @@ def test_a_switch_of_mode_pool_is_passed_over_or_refuses() -> None:
     registry = islands(places=[place("agg", "s2")], s1=pool, s2=capacity())
     aggregators = Aggregators(Fabric(("s1", "s2")), [place("agg", "s2")])
     registry.sharing = Sharing(registry.switches, aggregators)
-    assert registry.create("j", 2, 0, 0.0, mode="shared").island == "s2"
+    assert registry.create(JobSpec("j", 2, mode="shared"), 0.0).island == "s2"
     registry = islands(s1=Capacity(FirstFit(OWN, JOB_SLOTS)))
     why = "mode 'shared', and switch 's1' runs the program of mode 'pool': give it mode = 'shared'"
     with pytest.raises(JobRequestError, match=why):
-        registry.create("j", 2, 0, 0.0, mode="shared")
+        registry.create(JobSpec("j", 2, mode="shared"), 0.0)
 
 
 def test_a_tenant_claims_no_more_than_its_quota_leaves() -> None:
@@ -244,18 +245,20 @@ def test_the_nearest_aggregator_that_is_reached_is_taken_and_kept() -> None:
     assert [(it.node.switch, it.port) for it in above.above("leaf1")] == [("near", 7), ("far", 9)]
     assert [(it.node.switch, it.port) for it in above.above("leaf2")] == [("far", 9), ("near", 9)]
     sharing = Sharing(switches, above)
-    job = Job("j", 1, 2, 0.0, mode="shared")
+    job = Job(JobSpec("j", 2, mode="shared"), 1, 0.0)
     assert sharing.forest(job, forest_of(single("leaf1", 2))).root.switch == "near"
     reached["near"] = False
     assert sharing.forest(job, forest_of(single("leaf1", 2))).root.switch == "far"
-    job.memory = {"near": SlotRange(0, 16, 16)}  # it has slots there: it must be there
+    over = sharing.forest(job, forest_of(single("leaf1", 2)))
+    memory = {"near": SlotRange(0, 16, 16)}  # it has slots there: it must be there
+    job.placed = replace(placed_over(over, memory, 1, 0), mode="shared")
     assert sharing.forest(job, forest_of(single("leaf1", 2))).root.switch == "near"
 
 
 def test_an_aggregator_that_no_path_leads_to_is_none() -> None:
     switches = {"s1": capacity(), "s2": capacity(), "agg": aggregator()}
     sharing = Sharing(switches, Aggregators(Fabric(("s1", "s2")), [place("agg")]))
-    job = Job("j", 1, 2, 0.0, mode="shared")
+    job = Job(JobSpec("j", 2, mode="shared"), 1, 0.0)
     with pytest.raises(JobRequestError, match="none is to be reached from switch 's2'"):
         sharing.forest(job, forest_of(single("s2", 2)))
 
@@ -267,7 +270,7 @@ def test_over_racks_all_switches_are_shared_below_one_that_is_an_aggregator() ->
         for name in ("leaf1", "leaf2", "spine"):
             racks.registry.switches[name].shared = SharedSlots(OWN, SHARED)
         racks.registry.switches["spine"].is_aggregator = True
-        await racks.coordinator.create("j", 4, 0, 0.0, mode="shared")
+        await racks.coordinator.create(JobSpec("j", 4, mode="shared"), 0.0)
         joins = [
             racks.coordinator.join(
                 "j", rank, Endpoint(host(leaf, 1 + rank), 4000, 1 + rank, switch=f"leaf{leaf}"), 9.0

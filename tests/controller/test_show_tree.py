@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from ina.controller.job import JobSpec
 from ina.controller.service import show_tree
 from ina.controller.service.show import jobs_on, show_job, show_member
 from ina.controller.watch.failure_detector import FailureDetector
@@ -79,7 +80,7 @@ def test_a_job_is_shown_with_its_tree_and_what_each_node_counts() -> None:
 def test_a_job_that_is_not_placed_has_no_tree_yet() -> None:
     async def scenario() -> None:
         racks = await counting()
-        job = await racks.coordinator.create("j", 4, 0, 0.0)
+        job = await racks.coordinator.create(JobSpec("j", 4), 0.0)
         assert show_tree.show_tree(job, [], {}, {}) == []
         assert show_job(job, FailureDetector(racks.coordinator, 10.0)).slots == 0
 

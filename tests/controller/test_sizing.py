@@ -11,13 +11,11 @@ from ina.controller import retry
 from ina.controller.change import Word
 from ina.controller.config import JobsConfig, TenantConfig
 from ina.controller.errors import NoRoomError, QuotaError
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 from ina.controller.jobs import rebalancer, rounds
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.events import QUEUE_EVENTS, job_event
 from ina.controller.jobs.memory import Memory
-from ina.controller.jobs.needs import Said
-from ina.controller.jobs.sizing import Request
 from ina.controller.jobs.slot_queue import KEPT_S, SlotQueue
 from ina.controller.memory.buddies import Buddies
 from ina.controller.memory.demand import Demand, StepModel
@@ -60,10 +58,9 @@ class Bench:
     async def join(self, name: str, queue_s: float = 0.0, **more: int) -> list[asyncio.Task[Job]]:
         """A job on leaf1; the calls of its workers."""
         coordinator = self.racks.coordinator
-        request = Request(name, Said(), more.get("asked", 0), more.get("priority", 0))
-        job = await coordinator.create(name, 2, more.get("asked", 0), 0.0)
-        job.priority = more.get("priority", 0)
-        self.memory.admitted(job, request, queue_s)
+        slots, priority = more.get("asked", 0), more.get("priority", 0)
+        asked = JobSpec(name, 2, slots, priority=priority, queue_s=queue_s)
+        self.memory.admitted(await coordinator.create(asked, 0.0))
         return await self.racks.join_all(name, (1, 1))
 
     async def run(self, name: str, queue_s: float = 0.0, **more: int) -> Job:
@@ -217,7 +214,7 @@ def test_who_does_not_wait_does_not_overtake_who_does() -> None:
         await bench.settle()
         bench.now_s = 1.0
         with pytest.raises(NoRoomError, match="1 job waits for slots before it, the first is 'wai"):
-            bench.memory.check_turn(Request("new", Said()))
+            bench.memory.check_turn(JobSpec("new", 2))
         await bench.racks.coordinator.evict("waits", "a test")
         await asyncio.gather(*calls, return_exceptions=True)
 
@@ -323,8 +320,8 @@ def test_a_job_that_comes_again_is_known() -> None:
         bench.learn(job, 32)
         await bench.racks.coordinator.evict("j", "a test")
         await bench.settle()
-        assert bench.memory.sizing.grant(Request("j", Said())) == 64
-        assert bench.memory.sizing.grant(Request("k", Said())) == 16
+        assert bench.memory.sizing.grant(JobSpec("j", 2)) == 64
+        assert bench.memory.sizing.grant(JobSpec("k", 2)) == 16
 
     drive(scenario())
 
@@ -373,7 +370,7 @@ def test_places_in_the_queue() -> None:
 def test_quotas_do_not_hold_up_others() -> None:
     admission = Admission({"t": TenantConfig(slots=8)})
     with pytest.raises(QuotaError, match="quota of tenant 't'"):
-        admission.check_quota("j", "t", {"": 16}, 1, [])
+        admission.check_quota(JobSpec("j", 1, tenant="t"), {"": 16}, [])
 
 
 def test_over_a_tree_a_policy_gives_as_many_as_the_quota_leaves_on_each_switch() -> None:
@@ -382,8 +379,8 @@ def test_over_a_tree_a_policy_gives_as_many_as_the_quota_leaves_on_each_switch()
         await bench.start()
         racks = bench.racks
         racks.registry.admission = Admission({"default": TenantConfig(slots=quota)})
-        job = await racks.coordinator.create("j", 2, 0, 0.0)
-        bench.memory.admitted(job, Request("j", Said()), 0.0)
+        job = await racks.coordinator.create(JobSpec("j", 2), 0.0)
+        bench.memory.admitted(job)
         await asyncio.gather(*await racks.join_all("j", (1, 2)))
         return job
 
@@ -400,8 +397,10 @@ def test_at_one_switch_a_policy_gives_as_many_as_the_quota_leaves() -> None:
         bench = Bench("equal")
         await bench.start()
         bench.racks.registry.admission = Admission({"default": TenantConfig(slots=15)})
-        assert bench.memory.grant(Request("j", Said()), "default") == 8
+        assert bench.memory._sized(Job(JobSpec("j", 2, tenant="default"), 1, 0.0), ()) == 8
         bench.racks.registry.admission = Admission({"default": TenantConfig(slots=3)})
-        assert bench.memory.grant(Request("j", Said()), "default") == 4  # which the quota refuses
+        assert (
+            bench.memory._sized(Job(JobSpec("j", 2, tenant="default"), 1, 0.0), ()) == 4
+        )  # which the quota refuses
 
     drive(scenario())

@@ -12,7 +12,7 @@ import pytest
 from ina.controller.app import ControllerApp
 from ina.controller.config import Config, make_config
 from ina.controller.errors import FencedError, StandbyError
-from ina.controller.job import Job, JobState
+from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 from ina.p4 import CompiledProgram
@@ -55,7 +55,7 @@ def coordinator(app: ControllerApp) -> Coordinator:
 
 async def run_job(app: ControllerApp, name: str) -> Job:
     at = coordinator(app)
-    await at.create(name, 2, 0, 0.0)
+    await at.create(JobSpec(name, 2), 0.0)
     return (await asyncio.gather(*(at.join(name, r, endpoint(r), HANG_S) for r in range(2))))[0]
 
 
@@ -147,7 +147,7 @@ def test_the_standby_takes_over_jobs_untouched_and_the_former_primary_comes_back
 
             # It does not know yet. What it decides now, nobody will ever see.
             with pytest.raises((FencedError, SwitchError)):
-                await former.create("late", 2, 0, 0.0)
+                await former.create(JobSpec("late", 2), 0.0)
             await until(lambda: role(first) == "standby")
             assert [job.name for job in coordinator(second).jobs()] == ["j"]
 
@@ -182,7 +182,7 @@ def test_joins_that_wait_when_the_primary_is_demoted_hear_of_it(store_url: str) 
     async def scenario() -> None:
         async with pair(store_url) as (first, _, _, switch):
             at = coordinator(first)
-            await at.create("j", 2, 0, 0.0)
+            await at.create(JobSpec("j", 2), 0.0)
             waiting = asyncio.create_task(at.join("j", 0, endpoint(0), HANG_S))
             async with ControllerApp(config(switch.grpc_addr, store_url, 9)) as new:
                 with pytest.raises(StandbyError, match="standby: another controller is primary"):

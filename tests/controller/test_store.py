@@ -22,15 +22,15 @@ from hypothesis import strategies as st
 
 from ina.controller.change import Change, Stage
 from ina.controller.errors import FencedError, OtherSwitchError, StoreError
-from ina.controller.job import Departure, Job, JobState
+from ina.controller.job import Departure, Job, JobSpec, JobState
 from ina.controller.store import Store, open_store, rows
-from ina.controller.store.schema import APPLICATION_ID, MIGRATIONS
+from ina.controller.store.schema import APPLICATION_ID, VERSION
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import forest_of
 from ina.trees.mapping import Mapping
 from ina.trees.slots import SlotRange
 from ina.trees.tree import Tree, single
-from tests.controller.switches import NAME, job_at, memory_of
+from tests.controller.switches import NAME, job_at, placed_over
 from tests.controller.test_tree_plan import TREES, job_over
 
 endpoints = st.builds(
@@ -43,24 +43,36 @@ endpoints = st.builds(
 )
 
 
-def started(switch: str, memory: SlotRange, world_size: int, **more: Any) -> Job:
-    forest = forest_of(single(switch, world_size))
-    return Job(world_size=world_size, forest=forest, memory={switch: memory}, **more)
+def started(
+    spec: JobSpec, number: int, epoch: int, switch: str, memory: SlotRange, window: int, **more: Any
+) -> Job:
+    forest = forest_of(single(switch, spec.world_size))
+    placed = placed_over(forest, {switch: memory}, number, epoch, window=window)
+    return Job(spec, number, 7.0, placed, epoch, **more)
 
 
+texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
+specs = st.builds(
+    JobSpec,
+    name=st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1, max_size=200),
+    world_size=st.integers(1, 32),
+    slots=st.integers(0, 2**16),
+    tenant=texts,
+    priority=st.integers(-(2**31), 2**31 - 1),
+    mode=st.sampled_from(["pool", "shared"]),
+    verify=st.none() | st.sampled_from(["off", "accidents", "keyed"]),
+    deadline_unix_s=st.floats(0, 4e9),
+    steps=st.integers(0, 2**63 - 1),
+)
 started_jobs = st.builds(
     started,
-    name=st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1, max_size=200),
+    specs,
     number=st.integers(1, 255),
-    world_size=st.integers(1, 32),
     memory=st.builds(SlotRange, st.integers(0, 8190), st.just(2), st.just(2)),
-    created_s=st.just(7.0),
     epoch=st.integers(0, 2**32 - 1),
     members=st.dictionaries(st.integers(0, 31), endpoints, max_size=32),
     state=st.sampled_from([JobState.STARTING, JobState.RUNNING, JobState.LEAVING]),
     switch=st.sampled_from(["switch", "tor1"]),
-    tenant=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20),
-    priority=st.integers(-(2**31), 2**31 - 1),
     window=st.integers(1, 2**15),
     created_unix_s=st.floats(0, 4e9),
     token_hash=st.binary(max_size=64),
@@ -96,7 +108,7 @@ def test_a_job_comes_back_as_it_was_and_with_those_who_left(
         del made.members[rank]
     claim.save(made)
     (stored,) = store.load(7.0)
-    assert vars(stored.job) == vars(made)
+    assert shown(stored.job) == shown(made)
     assert stored.endpoints == everybody
     claim.remove(made)
     assert store.load(7.0) == []
@@ -106,19 +118,19 @@ def test_a_job_comes_back_as_it_was_and_with_those_who_left(
 def test_a_tree_comes_back_with_what_each_switch_still_has(store: Store, tree: Tree) -> None:
     claim = store.claim("test")
     made = job_over(tree)
-    made.slots_asked, made.state = 64, JobState.JOINING
-    made.forest, memory, made.memory = None, made.memory, {}
+    made.placed, placed, made.state = None, made.placed, JobState.JOINING
     claim.save(made)  # of a fabric: it is not known yet where it will be
     (stored,) = store.load(0.0)
-    assert vars(stored.job) == vars(made)
-    made.forest, made.memory, made.window, made.state = forest_of(tree), memory, 8, JobState.RUNNING
+    assert shown(stored.job) == shown(made)
+    made.placed, made.state = placed, JobState.RUNNING
     claim.save(made)
     (stored,) = store.load(0.0)
-    assert vars(stored.job) == vars(made)
+    assert shown(stored.job) == shown(made)
     del made.memory[tree.root.switch]
     claim.save(made)
     (stored,) = store.load(0.0)
-    assert (stored.job.forest, stored.job.memory) == (forest_of(tree), made.memory)
+    assert shown(stored.job) == shown(made)
+    assert stored.job.forest == forest_of(tree)
     claim.remove(made)
     claim.save(job(made.number))  # nothing is left of the tree under this number
     assert store.load(0.0)[0].job.forest == forest_of(single(NAME, 2))
@@ -138,45 +150,41 @@ def test_a_change_comes_back_with_both_mappings(store: Store, tree: Tree) -> Non
         made.change.stage = stage
         made.change.first_operation = 2**63 - 1 if stage is Stage.DECIDED else 0
         claim.save(made)
-        assert stored_change(store) == shown(made)
-    made.use(other)
+        assert stored_job(store) == shown(made)
+    made.placed = other
     alone = forest_of(single("elsewhere", made.world_size))
     former = Mapping(made.epoch, (made.number,), alone, {"elsewhere": SlotRange(0, 2, 2)}, 1)
     made.change.other, made.change.stage = former, Stage.CLEARING
     made.first_operation = made.change.first_operation
     claim.save(made)
-    assert stored_change(store) == shown(made)
+    assert stored_job(store) == shown(made)
     store.claim("another").save(made)  # who does not know what is there
     claim = store.claim("test")
-    assert stored_change(store) == shown(made)
+    assert stored_job(store) == shown(made)
     former.memory.clear()
     claim.save(made)
-    assert stored_change(store) == shown(made)
+    assert stored_job(store) == shown(made)
     made.change = None
     claim.save(made)
-    assert stored_change(store) == shown(made)
+    assert stored_job(store) == shown(made)
     claim.remove(made)
     claim.save(job(made.number))
-    assert stored_change(store) == shown(job(made.number))
+    assert stored_job(store) == shown(job(made.number))
 
 
 def shown(of: Job) -> dict[str, Any]:
-    """All that is stored of its mappings."""
-    change = of.change
+    """All of it, but for moments of the clock; a change as a controller that starts has it."""
+    change = of.change and of.change.afresh(0.0)
     return {
-        "job": {name: value for name, value in vars(of).items() if name in _OF_MAPPINGS},
-        "change": change and {**vars(change), "other": vars(change.other), "since_s": None},
+        **vars(of),
+        "created_s": None,
+        "placed": of.placed and vars(of.placed),
+        "change": change and {**vars(change), "other": vars(change.other)},
     }
 
 
-_OF_MAPPINGS = (
-    *("forest", "memory", "window", "mapping_epoch", "mapping_numbers", "host_first"),
-    "first_operation",
-)
-
-
-def stored_change(store: Store) -> dict[str, Any]:
-    (stored,) = store.load(3.0)
+def stored_job(store: Store) -> dict[str, Any]:
+    (stored,) = store.load(0.0)
     return shown(stored.job)
 
 
@@ -327,90 +335,41 @@ def open_file(path: Path | str) -> Store:
     return open_store(f"sqlite:///{path}")
 
 
-def test_opening_again_migrates_nothing(tmp_path: Path) -> None:
+def test_opening_again_changes_nothing(tmp_path: Path) -> None:
     path = str(tmp_path / "s.db")
     for _ in range(2):
         open_file(path).close()
     db = sqlite3.connect(path)
-    assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+    assert db.execute("PRAGMA user_version").fetchone() == (VERSION,)
     assert db.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_a_file_of_before_departures_opens_and_is_any_switch_s(tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", [1, VERSION - 1, VERSION + 1])
+def test_a_file_of_another_ina_is_refused_and_left_as_it_is(other: int, tmp_path: Path) -> None:
     path = str(tmp_path / "s.db")
-    with sqlite3.connect(path) as db:
-        for statement in (*MIGRATIONS[0], *MIGRATIONS[1]):
-            db.execute(statement)
-        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        db.execute("PRAGMA user_version = 2")
-        db.execute("UPDATE claim SET generation = 4, holder = 'a process 1'")
-        db.execute(
-            "INSERT INTO jobs VALUES"
-            " (1, 'j', 'leaving', 5, 2, 512, 512, 512, '', 0, 8, 0, x'', x'')"
-        )
-        db.execute("INSERT INTO members VALUES (1, 0, '10.0.0.1', 4000, 1, NULL, 1, NULL)")
-        db.execute("INSERT INTO members VALUES (1, 1, '10.0.0.2', 4001, 2, 9, 0, NULL)")
     with closing(open_file(path)) as store:
-        (stored,) = store.load(0.0)
-        assert (sorted(stored.job.members), stored.job.departures) == ([0], {})
-        store.claim("b process 2", "10.0.0.2:17760").save(stored.job)
-
-
-def test_a_file_of_before_results_by_multicast_opens(tmp_path: Path) -> None:
-    path = str(tmp_path / "s.db")
+        store.claim("test").save(job())
     with sqlite3.connect(path) as db:
-        for statement in MIGRATIONS[0]:
-            db.execute(statement)
-        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        db.execute("PRAGMA user_version = 1")
-        db.execute(
-            "INSERT INTO jobs VALUES"
-            " (1, 'j', 'running', 5, 2, 512, 512, 512, '', 0, 8, 0, x'', x'')"
-        )
-        db.execute("INSERT INTO members VALUES (1, 0, '10.0.0.1', 4000, 1, NULL, 1)")
-        db.execute("INSERT INTO members VALUES (1, 1, '10.0.0.2', 4001, 2, 9, 0)")
-    store = open_file(path)
-    (stored,) = store.load(0.0)
-    assert stored.job.members == {0: Endpoint(IPv4Address("10.0.0.1"), 4000, 1)}
-    assert stored.endpoints[1] == Endpoint(IPv4Address("10.0.0.2"), 4001, 2, 9)
-    listening = Endpoint(IPv4Address("10.0.0.1"), 4000, 1, None, IPv4Address("239.192.0.1"))
-    stored.job.members[0] = listening
-    store.claim("test").save(stored.job)
-    assert open_file(path).load(0.0)[0].endpoints[0] == listening
-
-
-def test_a_file_of_before_switches_had_names_opens_and_its_jobs_are_of_the_only_one(
-    tmp_path: Path,
-) -> None:
-    path = str(tmp_path / "s.db")
-    with sqlite3.connect(path) as db:
-        for statements in MIGRATIONS[:3]:
-            for statement in statements:
-                db.execute(statement)
-        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        db.execute("PRAGMA user_version = 3")
-        db.execute(
-            "INSERT INTO jobs VALUES"
-            " (1, 'j', 'running', 5, 2, 512, 512, 512, '', 0, 8, 0, x'', x'')"
-        )
-    with closing(open_file(path)) as store:
-        (stored,) = store.load(0.0)
-        assert stored.job.switch == ""
-        stored.job.forest = forest_of(single("tor1", 2))
-        stored.job.memory = {"tor1": memory_of(stored.job)}
-        store.claim("test").save(stored.job)
-    with closing(open_file(path)) as store:
-        assert store.load(0.0)[0].job.switch == "tor1"
-
-
-def test_a_newer_ina_s_file_is_refused(tmp_path: Path) -> None:
-    path = str(tmp_path / "s.db")
-    open_file(path).close()
-    with sqlite3.connect(path) as db:
-        db.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match=r"s\.db: version 99 was made by a newer ina"):
+        db.execute(f"PRAGMA user_version = {other}")
+    what_to_do = "let the ina that made it end its jobs, then remove the store or name another one"
+    with pytest.raises(StoreError, match=rf"s\.db: its schema is {other}, .*: {what_to_do}$"):
         open_file(path)
+    with sqlite3.connect(path) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (other,)
+        assert db.execute("SELECT count(*) FROM jobs").fetchone() == (1,)
+
+
+def test_a_row_that_cannot_be_read_is_said(store: Store) -> None:
+    claim = store.claim("test")
+    claim.save(job())
+    for what in ("job", "endpoint"):
+        with store.transaction() as (db, _):
+            db.execute("UPDATE members SET endpoint = '{}'")
+            if what == "job":
+                db.execute("UPDATE jobs SET job = '{'")
+        with pytest.raises(StoreError, match=r"job 1 in the store cannot be read: "):
+            store.load(0.0)
 
 
 def test_another_program_s_file_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

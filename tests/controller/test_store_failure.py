@@ -11,6 +11,7 @@ import pytest
 
 from ina.controller.app import ControllerApp
 from ina.controller.errors import StoreError
+from ina.controller.job import JobSpec
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service import supervisor
 from ina.controller.store import Claim, Store
@@ -21,7 +22,7 @@ from tests.controller.test_switch_restart import drive, until
 
 
 async def call(at: Coordinator) -> None:
-    await at.create("late", 2, 0, 0.0)
+    await at.create(JobSpec("late", 2), 0.0)
 
 
 async def end_in_the_background(at: Coordinator) -> None:

@@ -14,7 +14,7 @@ from finsy import p4client
 
 from ina.controller.app import ControllerApp
 from ina.controller.config import make_config
-from ina.controller.job import Job, JobState
+from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.supervisor import Supervisor
 from ina.controller.switches.plan import JobPlan
@@ -76,7 +76,7 @@ class Bench:
         return self.supervisor.term.coordinator
 
     async def run_job(self, name: str, world_size: int = 2) -> Job:
-        await self.coordinator.create(name, world_size, 0, 0.0)
+        await self.coordinator.create(JobSpec(name, world_size), 0.0)
         joins = [
             self.coordinator.join(name, rank, endpoint(rank), HANG_S) for rank in range(world_size)
         ]

@@ -11,7 +11,7 @@ import pytest
 
 from ina.controller import retry
 from ina.controller.errors import JobPipesError, NoRoomError
-from ina.controller.job import Job, JobState
+from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.adoption import adoptable
 from ina.controller.memory import FirstFit
 from ina.controller.store import StoredJob
@@ -28,6 +28,7 @@ from ina.trees.forest import forest_of
 from ina.trees.slots import SlotRange
 from ina.trees.tree import single
 from tests.controller.racks import JOB_SLOTS, NAMES, SLOTS, TIMEOUT_S, Racks, host
+from tests.controller.switches import placed_over
 
 
 def drive(scenario: Coroutine[Any, Any, None]) -> None:
@@ -280,14 +281,13 @@ def test_a_job_on_a_switch_that_the_file_has_no_more_ends_and_is_taken_off_the_o
 
 
 def test_a_job_that_waits_for_a_fabric_that_is_none_any_more_is_forgotten() -> None:
-    job = Job("j", 1, 2, 0.0)
+    job = Job(JobSpec("j", 2), 1, 0.0)
     (found,) = adoptable([StoredJob(job, {})], ["s"], is_fabric=False)
     assert found.is_gone
     (found,) = adoptable([StoredJob(job, {})], ["s"], is_fabric=True)
     assert not found.is_gone
-    placed = Job(
-        "k", 2, 1, 0.0, forest=forest_of(single("old", 1)), memory={"old": SlotRange(0, 2, 2)}
-    )
+    at = placed_over(forest_of(single("old", 1)), {"old": SlotRange(0, 2, 2)}, 2, 0)
+    placed = Job(JobSpec("k", 1), 2, 0.0, at)
     (found,) = adoptable([StoredJob(placed, {})], ["new"], is_fabric=False)
     assert (found.lost, placed.switch, list(placed.memory)) == ("", "new", ["new"])
 
@@ -348,7 +348,7 @@ def test_a_tree_sums_1_to_1024(world_size: int) -> None:
         await racks.start()
         says = f"job 'j': {world_size} workers: a tree of switches sums 1 to 1024"
         with pytest.raises(JobRequestError, match=says):
-            await racks.coordinator.create("j", world_size, 0, 0.0)
+            await racks.coordinator.create(JobSpec("j", world_size), 0.0)
 
     drive(scenario())
 

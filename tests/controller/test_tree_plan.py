@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 from ina.controller.switches.plan import FIRST_GROUP, plan_job
 from ina.p4 import names
 from ina.protocol.addresses import mac_of
@@ -22,6 +22,7 @@ from ina.trees.endpoint import Endpoint
 from ina.trees.forest import forest_of
 from ina.trees.slots import SlotRange
 from ina.trees.tree import Node, Tree
+from tests.controller.switches import placed_over
 
 NUMBER, EPOCH, SLOTS = 7, 0x0003_0009, 64
 _OFFSET = FIRST_GROUP + NUMBER - state.job_group(NUMBER)
@@ -58,7 +59,8 @@ TREES = [racks(2, 3), racks(1, 1), racks(4, 1, at_root=2), racks(*[1] * 32), thr
 def job_over(tree: Tree) -> Job:
     ranks = sorted(rank for node in tree for rank in node.ranks)
     memory = {node.switch: SlotRange(64 * place, SLOTS, SLOTS) for place, node in enumerate(tree)}
-    job = Job("j", NUMBER, len(ranks), 0.0, forest=forest_of(tree), memory=memory, epoch=EPOCH)
+    placed = placed_over(forest_of(tree), memory, NUMBER, EPOCH)
+    job = Job(JobSpec("j", len(ranks)), NUMBER, 0.0, placed, epoch=EPOCH)
     for rank in ranks:
         job.members[rank] = Endpoint(IPv4Address("10.0.0.1") + rank, 4000 + rank, 1 + rank % 8)
     return job

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ina.controller.config import TenantConfig
 from ina.controller.errors import JobConflictError, NoRoomError
-from ina.controller.job import Job, JobState
+from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.registry import Registry
@@ -52,7 +52,7 @@ def at(leaf: int, number: int) -> Endpoint:
 
 def joined(registry: Registry, name: str, leaves: list[int], slots: int, priority: int = 0) -> Job:
     """A job whose ranks have all joined."""
-    job = registry.create(name, len(leaves), slots, 0.0, priority=priority)
+    job = registry.create(JobSpec(name, len(leaves), slots, priority=priority), 0.0)
     for rank, leaf in enumerate(leaves):
         registry.join(name, rank, at(leaf, rank + 1))
     return job
@@ -205,7 +205,7 @@ def test_a_range_that_is_taken_on_one_switch_is_claimed_on_none() -> None:
     former = make_registry()
     job = joined(former, "j", [1, 3], 8)
     former.place(job)
-    job.memory = {"leaf1": SlotRange(0, 8, 8), "leaf3": SlotRange(0, 8, 8)}
+    job.mapping.memory = {"leaf1": SlotRange(0, 8, 8), "leaf3": SlotRange(0, 8, 8)}
     registry.switches["leaf3"].memory.claim(SlotRange(0, 4, 4))
     with pytest.raises(NoRoomError, match="are in use already"):
         registry.adopt(job)

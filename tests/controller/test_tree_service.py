@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from ina.controller.config import JobsConfig, make_config
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 from ina.controller.jobs import tokens
 from ina.controller.jobs.memory import Memory
 from ina.controller.service.endpoints import DataPath
@@ -152,7 +152,7 @@ def test_a_switch_that_is_none_is_refused() -> None:
         racks = Racks()
         await racks.start()
         service = service_of(racks)
-        await racks.coordinator.create("j", 2, 0, 0.0)
+        await racks.coordinator.create(JobSpec("j", 2), 0.0)
         request = pb2.JoinRequest(
             name="j", rank=0, host="10.0.1.1", udp_port=1, timeout_s=1, switch="leaf9"
         )

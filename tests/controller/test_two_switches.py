@@ -11,6 +11,7 @@ from ina.cli import main
 from ina.controller.app import ControllerApp
 from ina.controller.config import Config
 from ina.controller.errors import OtherSwitchError
+from ina.controller.job import JobSpec
 from ina.controller.service import supervisor
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
@@ -40,7 +41,7 @@ def test_the_one_that_was_there_before_stands_by_and_says_why(
             )
             async with ControllerApp(settings[0]) as first, ControllerApp(settings[1]) as second:
                 with pytest.raises(OtherSwitchError, match="of its own, and start this controller"):
-                    await coordinator(first).create("late", 2, 0, 0.0)
+                    await coordinator(first).create(JobSpec("late", 2), 0.0)
                 await until(lambda: role(first) == "standby")
                 await asyncio.sleep(0.5)  # ten attempts
                 assert role(first) == "standby"

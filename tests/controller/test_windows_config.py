@@ -9,7 +9,7 @@ import pytest
 from ina.controller.config import Config, make_config
 from ina.controller.config.reload import changes
 from ina.controller.errors import ConfigError
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 from ina.controller.windows.caps import CAPS, caps_for
 from ina.controller.windows.rules import Rules
 
@@ -46,7 +46,7 @@ def test_a_jobs_own_rule_comes_before_its_tenants_and_that_before_alls(
     name: str, tenant: str, congestion: str, weight: float
 ) -> None:
     rules = Rules(make_config(FILE, "file"))
-    job = Job(name, 1, 2, 0.0, tenant=tenant)
+    job = Job(JobSpec(name, 2, tenant=tenant), 1, 0.0)
     assert str(rules.congestion(job)) == congestion
     assert rules.weight(job) == weight
 

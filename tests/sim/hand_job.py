@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 from ina.controller.switches.plan import JobPlan, own_address, plan_job
 from ina.extension import congestion
 from ina.extension import host as host_native
@@ -15,6 +15,7 @@ from ina.protocol.spec import UDP_PORT as SWITCH_UDP_PORT
 from ina.sim.fabric import Fabric
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import forest_of
+from ina.trees.mapping import Mapping
 from ina.trees.slots import SlotRange
 from ina.trees.tree import single
 
@@ -59,16 +60,8 @@ def _plan(
         rank: Endpoint(topology.addresses[name], UDP_PORT, topology.port_towards("s1", name))
         for rank, name in enumerate(hosts)
     }
-    job = Job(
-        name="job",
-        number=number,
-        world_size=len(hosts),
-        memory={"s1": memory},
-        forest=forest_of(single("s1", len(hosts))),
-        created_s=0.0,
-        members=members,
-        epoch=epoch,
-    )
+    placed = Mapping(epoch, (number,), forest_of(single("s1", len(hosts))), {"s1": memory}, 1)
+    job = Job(JobSpec("job", len(hosts)), number, 0.0, placed, epoch=epoch, members=members)
     return plan_job(job, "s1")
 
 

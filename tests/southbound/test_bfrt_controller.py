@@ -13,7 +13,7 @@ import pytest
 
 from ina.controller.app import ControllerApp
 from ina.controller.errors import JobPipesError, StandbyError
-from ina.controller.job import Job, JobState
+from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.supervisor import Supervisor
 from ina.controller.switches.southbound.bfrt import session as session_module
@@ -53,7 +53,7 @@ def coordinator(app: ControllerApp) -> Coordinator:
 
 async def run_job(app: ControllerApp, name: str, ports: tuple[int, int] = (4, 8)) -> Job:
     at = coordinator(app)
-    await at.create(name, 2, 0, 0.0)
+    await at.create(JobSpec(name, 2), 0.0)
     where = two_workers(0, ports).members
     return (await asyncio.gather(*(at.join(name, r, where[r], HANG_S) for r in range(2))))[0]
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ina import modes
 from ina.controller.config import TenantConfig
 from ina.controller.errors import QuotaError, TenantError
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 
 DEFAULT_TENANT = "default"
 MAX_TENANT_CHARS = 200
@@ -84,27 +84,25 @@ class Admission:
         limits = self._tenants.get(tenant)
         return 0 if limits is None else limits.dscp
 
-    def check_quota(
-        self, job: str, tenant: str, own: Mapping[str, int], workers: int, jobs: Iterable[Job]
-    ) -> None:
+    def check_quota(self, spec: JobSpec, own: Mapping[str, int], jobs: Iterable[Job]) -> None:
         """Raises :class:`QuotaError` if one more job would be more than the tenant may have.
 
         ``own``: the slots that it would have, by switch: they count on each.
         """
-        limits = self._tenants.get(tenant)
+        limits = self._tenants.get(spec.tenant)
         if limits is None:
             return
-        has = usage(other for other in jobs if other.tenant == tenant)
+        has = usage(other for other in jobs if other.tenant == spec.tenant)
         for what, limit, used, wanted in (
             ("jobs", limits.jobs, has.jobs, 1),
             ("slots", limits.slots, has.slots, sum(own.values())),
-            ("workers", limits.workers, has.workers, workers),
+            ("workers", limits.workers, has.workers, spec.world_size),
         ):
             if limit and used + wanted > limit:
                 where = _spread(own) if what == "slots" else ""
                 raise QuotaError(
-                    f"job {job!r}: quota of tenant {tenant!r}: {used} of {limit} {what} in use, and"
-                    f" this needs {wanted} more{where}"
+                    f"job {spec.name!r}: quota of tenant {spec.tenant!r}: {used} of {limit} {what}"
+                    f" in use, and this needs {wanted} more{where}"
                 )
 
     def slots_left(self, tenant: str, jobs: Iterable[Job]) -> int | None:

@@ -9,7 +9,6 @@ from ina.controller.job import Job
 from ina.controller.store import StoredJob
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import Forest
-from ina.trees.slots import SlotRange
 from ina.trees.tree import Tree
 
 
@@ -39,20 +38,19 @@ def adoptable(
     first = next(iter(switches))
     found = []
     for job, endpoints in ((item.job, item.endpoints) for item in items):
-        # A switch that is alone may be called otherwise, as it was before it had a name.
-        if job.forest is not None and ((len(switches) == 1 and all_one) or not job.switch):
-            _rename(job, job.forest, first)
+        # A switch that is alone may be called otherwise than it was.
+        if job.placed is not None and len(switches) == 1 and all_one:
+            _rename(job, first)
         found.append(Adoptable(job, endpoints, _keep_known(job, switches, is_fabric=is_fabric)))
     return found
 
 
-def _rename(job: Job, forest: Forest, switch: str) -> None:
-    former = forest.switches[0]
-    job.forest = _renamed(forest, former, switch)
-    _rename_memory(job.memory, former, switch)
-    if job.change is not None:  # to other slots of the same switch
-        job.change.other.forest = _renamed(job.change.other.forest, former, switch)
-        _rename_memory(job.change.other.memory, former, switch)
+def _rename(job: Job, switch: str) -> None:
+    former = job.switch
+    for mapping in job.mappings:  # a change is to other slots of the same switch
+        mapping.forest = _renamed(mapping.forest, former, switch)
+        if former in mapping.memory:
+            mapping.memory[switch] = mapping.memory.pop(former)
 
 
 def _renamed(forest: Forest, former: str, switch: str) -> Forest:
@@ -75,15 +73,10 @@ def _renamed(forest: Forest, former: str, switch: str) -> Forest:
     return Forest(tuple(map(of, forest)), forest.shares)
 
 
-def _rename_memory(memory: dict[str, SlotRange], former: str, switch: str) -> None:
-    if former in memory:
-        memory[switch] = memory.pop(former)
-
-
 def _keep_known(job: Job, switches: Collection[str], *, is_fabric: bool) -> str:
-    if job.forest is None:
+    if job.placed is None:
         return "" if is_fabric else "its switches are no fabric any more: join again"
-    needed = [job.forest]
+    needed = [job.placed.forest]
     if job.change is not None and job.change.has_both:  # ranks may send there, or will
         needed.append(job.change.other.forest)
     nodes = (name for forest in needed for name in forest.switches)

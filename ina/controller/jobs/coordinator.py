@@ -27,7 +27,7 @@ from ina.controller.errors import (
     StandbyError,
     UnknownJobError,
 )
-from ina.controller.job import Job, JobState
+from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs import spread
 from ina.controller.jobs.adoption import adoptable
 from ina.controller.jobs.changes import Changes
@@ -43,7 +43,6 @@ from ina.controller.store import Claim, StoredJob
 from ina.controller.switches.plan import sharing_ranks
 from ina.controller.switches.reconcile import epochs_of, kept_its_registers
 from ina.controller.switches.switch import Switch
-from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.ranks import ranks_text
 from ina.tables.errors import SwitchError
@@ -90,20 +89,7 @@ class Coordinator:
         self.room = Room()
         """Of a fabric, for jobs whose workers are all here."""
 
-    async def create(
-        self,
-        name: str,
-        world_size: int,
-        slots: int,
-        wait_s: float,
-        *,
-        tenant: str = "",
-        priority: int = 0,
-        token: str = "",
-        verify: Verify | None = None,
-        contributions: int = 0,
-        mode: str = "",
-    ) -> Job:
+    async def create(self, asked: JobSpec, wait_s: float) -> Job:
         """See :meth:`Registry.create`. Waits ``wait_s`` for a leaving job of this name to end, and
         does not wait for switches that are away where there are others.
         """
@@ -112,17 +98,9 @@ class Coordinator:
             now_s = self._expire()
             before = set(self.registry)
             try:
-                job = self.registry.create(
-                    *(name, world_size, slots, now_s),
-                    tenant=tenant,
-                    priority=priority,
-                    token=token,
-                    verify=verify,
-                    contributions=contributions,
-                    mode=mode,
-                )
+                job = self.registry.create(asked, now_s)
             except (JobConflictError, JobTokenError):
-                former = self.registry.get(name)
+                former = self.registry.get(asked.name)
                 left_s = deadline_s - self._clock()
                 if self._removals.free_name(former, self.events):
                     continue
@@ -470,8 +448,7 @@ class Coordinator:
 
     def _first_switch(self, job: Job, rank: int) -> Switch | None:
         """Where a worker sends, in its first tree; None: to a node on its host."""
-        assert job.forest is not None
-        return self.switches.get(job.forest.trees[0].first_node(rank).switch)
+        return self.switches.get(job.mapping.forest.trees[0].first_node(rank).switch)
 
     def _jobs_on(self, switch: Switch) -> list[Job]:
         return [job for job in self.registry if switch.name in job.switches]

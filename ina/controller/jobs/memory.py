@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 
 from ina.controller.config import JobsConfig
 from ina.controller.errors import NoRoomError, QuotaError
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.decisions import Decisions
 from ina.controller.jobs.rebalancer import Rebalancer
 from ina.controller.jobs.room import Room
-from ina.controller.jobs.sizing import Request, Sizing
+from ina.controller.jobs.sizing import Sizing
 from ina.controller.jobs.slot_queue import SlotQueue, Waiting
 from ina.controller.memory.named import policy_for
 from ina.controller.retry import wait_for
@@ -60,26 +60,24 @@ class Memory:
         self._clock = clock
         self._wanted: weakref.WeakKeyDictionary[Job, Sequence[str]] = weakref.WeakKeyDictionary()
         """By job of a fabric: the switches that are to sum it."""
-        self._waits_s: weakref.WeakKeyDictionary[Job, float] = weakref.WeakKeyDictionary()
+        registry.sized = self._sized
+        registry.takes_what_is_left = self.policy.resizes
         if registry.placement is not None:
-            registry.sized = self._sized
-            registry.takes_what_is_left = self.policy.resizes
             coordinator.room = _Queued(self)
 
-    def check_turn(self, request: Request) -> None:
+    def check_turn(self, spec: JobSpec) -> None:
         """Raises :class:`NoRoomError`: others wait for slots that are served before this one."""
-        ahead = self.queue.ahead(self.sizing.demand_of(request)) if len(self.queue) else []
+        ahead = self.queue.ahead(self.sizing.demand_of(spec)) if len(self.queue) else []
         if ahead:
             jobs = "job waits" if len(ahead) == 1 else "jobs wait"
             raise NoRoomError(
-                f"job {request.name!r}: {len(ahead)} {jobs} for slots before it, the first is"
+                f"job {spec.name!r}: {len(ahead)} {jobs} for slots before it, the first is"
                 f" {ahead[0]!r}"
             )
 
-    def admitted(self, job: Job, request: Request, queue_s: float) -> None:
+    def admitted(self, job: Job) -> None:
         """A new job has its slots, or of a fabric is to get them when all its workers are here."""
-        self.sizing.admit(job, request)
-        self._waits_s[job] = queue_s
+        self.sizing.needs(job)
         if job.slots:
             self.granted(job)
 
@@ -114,66 +112,53 @@ class Memory:
             why += f"; until policy {self.policy.name} wants something else"
         self.decisions.add(job.name, what, why, before=before, slots=slots)
 
-    def enter(
-        self, request: Request, queue_s: float, error: NoRoomError, switches: Sequence[str] = ()
-    ) -> Waiting:
-        """A job waits, for ``queue_s`` at most; ``error``: for what. ``switches``: where, if that
-        is known.
+    def enter(self, spec: JobSpec, error: NoRoomError, switches: Sequence[str] = ()) -> Waiting:
+        """A job waits; ``error``: for what. ``switches``: where, if that is known.
 
         A job to which its policy gives slots waits for others to be resized, whatever it says.
         """
-        stands_aside = isinstance(error, QuotaError)
-        if not stands_aside and self.sizing.would_have(request, switches):
+        queue_s, stands_aside = spec.queue_s, isinstance(error, QuotaError)
+        if not stands_aside and self.sizing.would_have(spec, switches):
             queue_s = max(queue_s, MAKE_ROOM_S)
-        waits_already = any(it.name == request.name for it in self.queue.demands())
-        place = self.queue.enter(self.sizing.demand_of(request), queue_s)
+        waits_already = any(it.name == spec.name for it in self.queue.demands())
+        place = self.queue.enter(self.sizing.demand_of(spec), queue_s)
         place.stands_aside = stands_aside
         if not waits_already and queue_s > 0:
-            self.decisions.add(request.name, "wait", f"for {queue_s:g} s at most: {error}")
+            self.decisions.add(spec.name, "wait", f"for {queue_s:g} s at most: {error}")
             self.rebalancer.kick()
         return place
 
-    def refusal(self, request: Request, place: Waiting, error: NoRoomError) -> NoRoomError:
+    def refusal(self, spec: JobSpec, place: Waiting, error: NoRoomError) -> NoRoomError:
         """A job has waited for long enough."""
         waited_s = self._clock() - place.since_s
         ahead = len(self.queue.ahead(place.demand))
-        self.queue.leave(request.name)
+        self.queue.leave(spec.name)
         after = f" ({waited_s:.0f} s in the queue, {ahead} jobs before it)" if waited_s > 0 else ""
-        self.decisions.add(request.name, "refuse", f"{error}{after}")
+        self.decisions.add(spec.name, "refuse", f"{error}{after}")
         return NoRoomError(f"{error}{after}")
 
     def _sized(self, job: Job, switches: Sequence[str]) -> int:
-        """Slots that a job of a fabric is to take at each of these."""
-        request = self._request(job)
+        """Slots that a new job is to take at each of these; none: at any one."""
         self._wanted[job] = switches
-        self.check_turn(request)
-        return self.sizing.grant(request, switches, self._most(job.tenant, len(switches), job))
+        self.check_turn(job.spec)
+        return self.sizing.grant(job.spec, switches, self._most(job, len(switches) or 1))
 
-    def grant(self, request: Request, tenant: str) -> int:
-        """Slots that a new job at one switch is to take; see :meth:`Sizing.grant`."""
-        return self.sizing.grant(request, (), self._most(tenant, 1))
-
-    def _most(self, tenant: str, switches: int, job: Job | None = None) -> int | None:
-        """Slots that a tenant's quota leaves at each of so many switches, but for what a job has;
-        None: any number."""
+    def _most(self, job: Job, switches: int) -> int | None:
+        """Slots that its tenant's quota leaves a job at each of so many switches; None: any
+        number."""
         others = [it for it in self._registry if it is not job]
-        left = self._registry.admission.slots_left(tenant, others)
+        left = self._registry.admission.slots_left(job.tenant, others)
         return None if left is None else left // switches
 
     async def waits(self, job: Job, error: NoRoomError) -> bool:
         """Of a fabric, where all workers are here: whether slots may be free now, after a while."""
-        request = self._request(job)
-        queue_s, switches = self._waits_s.get(job, 0.0), self._wanted.get(job, ())
-        place = self.enter(request, queue_s, error, switches)
+        place = self.enter(job.spec, error, self._wanted.get(job, ()))
         now_s = self._clock()
         if now_s >= place.ends_s:
-            self.refusal(request, place, error)
+            self.refusal(job.spec, place, error)
             return False
         await self.wait(place, place.ends_s - now_s)
         return True
-
-    def _request(self, job: Job) -> Request:
-        return Request(job.name, self.sizing.needs(job).said, job.slots_asked, job.priority)
 
 
 class _Queued(Room):

@@ -8,10 +8,11 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ina import modes
 from ina.controller.errors import HostNodesError, JobConflictError, NoRoomError, UnknownJobError
-from ina.controller.job import Job, JobEvent, JobState, who_sends_to_switches
+from ina.controller.job import Job, JobEvent, JobSpec, JobState, who_sends_to_switches
 from ina.controller.jobs import tokens
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.epochs import EpochCounter
@@ -29,7 +30,7 @@ from ina.controller.jobs.same_job import check_same, check_token, who
 from ina.controller.jobs.sharing import Sharing
 from ina.controller.switches.capacity import Capacity
 from ina.protocol.spec import MAX_WORKERS, MAX_WORLD_SIZE
-from ina.protocol.verify import Verify, usual_verify
+from ina.protocol.verify import usual_verify
 from ina.trees import host_nodes
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
@@ -67,9 +68,9 @@ class Registry:
         self.sharing = sharing or Sharing(self.switches)
         self.admission = admission or Admission({})
         self.sized: Callable[[Job, Sequence[str]], int] | None = None
-        """Of a fabric: how many slots a job takes at each of these; None: those it asked for."""
+        """How many slots a job takes at each of these, of none at any one; None: as it asked."""
         self.takes_what_is_left = False
-        """Of a fabric: whether that may be fewer than usual, as its tenant's quota leaves them."""
+        """Whether that may be fewer than usual, as its tenant's quota leaves them."""
         self.numbers = JobNumbers(job_numbers, self._foreign_numbers)
         """Those that are left."""
         self._jobs: dict[str, Job] = {}
@@ -90,25 +91,10 @@ class Registry:
         except KeyError:
             raise UnknownJobError(f"no job is called {name!r}") from None
 
-    def create(
-        self,
-        name: str,
-        world_size: int,
-        slots: int,
-        now_s: float,
-        *,
-        tenant: str = "",
-        priority: int = 0,
-        token: str = "",
-        verify: Verify | None = None,
-        contributions: int = 0,
-        mode: str = "",
-    ) -> Job:
-        """Returns the joining job ``name``, which is made if there is none.
+    def create(self, asked: JobSpec, now_s: float) -> Job:
+        """Returns the joining job of this name, which is made if there is none.
 
-        In a fabric it has neither trees nor slots before :meth:`place`. ``contributions``: those
-        to a sum that reach switches, where hosts add up what their workers send; 0: ``world_size``.
-        ``mode``: empty: as another of its workers has asked, or as is usual.
+        In a fabric it has neither trees nor slots before :meth:`place`.
 
         Raises:
             JobRequestError: the request itself is wrong.
@@ -119,42 +105,62 @@ class Registry:
             NoRoomError: all slots, all job numbers or the tenant's quota are in use.
         """
         self.expire(now_s)
-        contributions = contributions or world_size
-        self._check_request(name, world_size, contributions)
-        owner = self.admission.tenant(name, tenant)
+        self._check_request(asked)
+        name, owner = asked.name, self.admission.tenant(asked.name, asked.tenant)
         job = self._jobs.get(name)
         if job is not None:
-            check_same(job, world_size, owner, token, verify, mode)
+            check_same(job, replace(asked, tenant=owner))
             return job
-        mode = self.sharing.mode(name, mode)
-        self._check_quota(name, owner, world_size, slots, mode)
+        spec = self.granted(asked)
+        self._check_quota(spec, None if self.takes_what_is_left else spec.slots)
         why_not = f"all {len(self._jobs)} job numbers are in use"
         (number,) = self.numbers.take(name, 1, why_not)
         job = Job(
-            name,
+            spec,
             number,
-            world_size,
             now_s,
-            mode=mode,
-            slots_asked=slots,
-            tenant=owner,
-            priority=self.admission.priority(owner, priority),
             created_unix_s=self._unix_clock(),
-            token_hash=tokens.hash_token(token, self._token_bytes),
+            token_hash=tokens.hash_token(asked.token, self._token_bytes),
             key_seed=tokens.new_key_seed(self._token_bytes),
-            verify=verify,
         )
         if self.placement is None:
             try:
-                islands, is_sized = self.sharing.islands(name, mode), modes.of(mode).is_sized
-                switch = first_with_room(name, slots, islands, is_sized=is_sized)
-                alone = forest_of(single(switch, contributions))
-                self._give(job, self.sharing.forest(job, alone), slots)
+                self._place_alone(job)
             except (JobRequestError, NoRoomError):
                 self.numbers.give_back([number])
                 raise
         self._jobs[name] = job
         return job
+
+    def granted(self, asked: JobSpec) -> JobSpec:
+        """What a job would be created with.
+
+        Raises :class:`TenantError`; :class:`JobRequestError`: there is no such mode.
+        """
+        owner = self.admission.tenant(asked.name, asked.tenant)
+        return replace(
+            asked,
+            tenant=owner,
+            priority=self.admission.priority(owner, asked.priority),
+            mode=self.sharing.mode(asked.name, asked.mode),
+            token="",
+        )
+
+    def _place_alone(self, job: Job) -> None:
+        spec, islands = job.spec, self.sharing.islands(job.name, job.mode)
+        slots = self._slots_for(job, ())
+        is_sized = modes.of(job.mode).is_sized
+        switch = first_with_room(job.name, slots, islands, is_sized=is_sized)
+        alone = forest_of(single(switch, spec.contributions or spec.world_size))
+        forest = self.sharing.forest(job, alone)
+        self._check_forest_quota(job, forest, slots)
+        self._give(job, forest, slots)
+
+    def _slots_for(self, job: Job, switches: Sequence[str]) -> int:
+        """To take at each of these; none: at any one."""
+        if self.sized is None or not modes.of(job.mode).is_sized:
+            return job.spec.slots
+        return self.sized(job, switches)
 
     def place(self, job: Job) -> None:
         """Gives a job of a fabric its trees, slots on each of its switches, and its epoch.
@@ -168,43 +174,31 @@ class Registry:
             NoRoomError: a switch has no room, and which; or the tenant's quota is in use.
         """
         forest = self._forest_of(job)
-        slots = job.slots_asked
-        if self.sized is not None and modes.of(job.mode).is_sized:
-            slots = self.sized(job, forest.switches)
+        slots = self._slots_for(job, forest.switches)
         self._check_forest_quota(job, forest, slots)
         check_room(job.name, slots, forest, self.switches)
         self._give(job, forest, slots)
         self._complete(job)
 
-    def victims(
-        self,
-        name: str,
-        world_size: int,
-        slots: int,
-        *,
-        tenant: str = "",
-        priority: int = 0,
-        contributions: int = 0,
-        mode: str = "",
-    ) -> list[Job]:
+    def victims(self, asked: JobSpec, slots: int) -> list[Job]:
         """Whom to end so that :meth:`create`, which found no room, finds it; [] if nobody.
 
-        All on one switch: the first where it helps.
-
+        All on one switch: the first where it helps. ``slots``: without which it cannot begin.
         Raises what :meth:`create` raises when the reason is another than room on the switch.
         """
-        owner = self.admission.tenant(name, tenant)
-        mode = self.sharing.mode(name, mode)
-        self._check_quota(name, owner, world_size, slots, mode)
-        capped = self.admission.priority(owner, priority)
+        spec = self.granted(asked)
+        has_cost = self.placement is None or not self.takes_what_is_left
+        self._check_quota(spec, slots if has_cost else None)
         numbers_left = self.numbers.any_left()
         if self.placement is not None:  # room on switches is looked for when all have joined
-            return self.admission.victims(capped, self._jobs.values(), bool)
-        if not modes.of(mode).is_sized:
+            return self.admission.victims(spec.priority, self._jobs.values(), bool)
+        if not modes.of(spec.mode).is_sized:
             return []  # it shares slots; an aggregator that is full is no reason to end a job
-        for switch in self.sharing.islands(name, mode):
-            alone = forest_of(single(switch, contributions or world_size))
-            found = self._victims(name, slots, capped, alone, numbers_left=numbers_left)
+        for switch in self.sharing.islands(spec.name, spec.mode):
+            alone = forest_of(single(switch, spec.contributions or spec.world_size))
+            found = self._victims(
+                *(spec.name, slots, spec.priority, alone), numbers_left=numbers_left
+            )
             if found:
                 return found
         return []
@@ -216,8 +210,8 @@ class Registry:
         """
         forest = self._forest_of(job)
         if not self.takes_what_is_left:
-            self._check_forest_quota(job, forest, job.slots_asked)
-        return self._victims(job.name, job.slots_asked, job.priority, forest, numbers_left=True)
+            self._check_forest_quota(job, forest, job.spec.slots)
+        return self._victims(job.name, job.spec.slots, job.priority, forest, numbers_left=True)
 
     def _forest_of(self, job: Job) -> Forest:
         """What :meth:`place` gives it if there is room; raises what it raises otherwise."""
@@ -236,7 +230,7 @@ class Registry:
         if modes.of(job.mode).is_sized:
             own = slots_by_switch(job.name, slots, forest, self.switches)
         cost = {it: self.switches[it].memory.cost(job.name, its) for it, its in own.items()}
-        self.admission.check_quota(*(job.name, job.tenant, cost, job.world_size), self._others(job))
+        self.admission.check_quota(job.spec, cost, self._others(job))
 
     def _others(self, job: Job) -> list[Job]:
         return [other for other in self._jobs.values() if other is not job]
@@ -307,10 +301,10 @@ class Registry:
                 raise JobConflictError(
                     f"job {name!r}: rank {rank} has the address of rank {other}, {member}"
                 )
-        if job.forest is not None:
+        if job.placed is not None:
             check_same_pipe(job, rank, endpoint, self.switches[job.island].pipe_of)
         job.members[rank] = endpoint
-        if job.forest is not None and not job.missing():
+        if job.placed is not None and not job.missing():
             self._add_host_nodes(job)
             self._complete(job)
         return job
@@ -321,7 +315,7 @@ class Registry:
             host_nodes.check_nodes(job.name, job.members)
             root = Node(job.island, tuple(sorted(who_sends_to_switches(job.members))))
             forest = self.sharing.forest(job, forest_of(Tree((root,))))
-            job.forest = self.with_host_nodes(job, forest)
+            job.mapping.forest = self.with_host_nodes(job, forest)
         except JobRequestError as error:
             raise HostNodesError(str(error)) from None
 
@@ -388,8 +382,8 @@ class Registry:
 
     def rename(self, job: Job, name: str) -> None:
         """Gives it another name, which no job has."""
-        job.name, former = name, job.name
-        self._jobs[name] = self._jobs.pop(former)
+        self._jobs[name] = self._jobs.pop(job.name)
+        job.spec = replace(job.spec, name=name)
 
     def expire(self, now_s: float) -> None:
         """Ends jobs that were created but that no worker has joined since."""
@@ -418,16 +412,16 @@ class Registry:
         except (JobRequestError, NoRoomError):
             self.numbers.give_back(more)
             raise
-        job.forest, job.memory = forest, taken
-        job.mapping_numbers = (job.number, *more) if more else ()
-        job.window = window(forest, taken, self.switches)
+        most = window(forest, taken, self.switches)
+        job.placed = JobMapping(0, (job.number, *more), forest, taken, most, mode=job.mode)
 
     def _complete(self, job: Job) -> None:
         job.on(JobEvent.COMPLETE)
         if job.verify is None:
             senders = who_sends_to_switches(job.members).values()
-            job.verify = usual_verify(sender.address for sender in senders)
-        job.epoch = self.epochs.next()
+            verify = usual_verify(sender.address for sender in senders)
+            job.spec = replace(job.spec, verify=verify)
+        job.epoch = job.mapping.epoch = self.epochs.next()
 
     def unix_s(self) -> float:
         """The time of day."""
@@ -435,7 +429,7 @@ class Registry:
 
     def usual_slots(self, job: Job, switch: str) -> int:
         """What a job that has none yet gets at this switch if there is room."""
-        return job.slots_asked or self.switches[switch].memory.cost(job.name, 0)
+        return job.spec.slots or self.switches[switch].memory.cost(job.name, 0)
 
     def slots_used(self) -> int:
         """Slots of all switches that some job has, or may claim."""
@@ -445,34 +439,37 @@ class Registry:
         """Slots of all switches."""
         return sum(capacity.total for capacity in self.switches.values())
 
-    def _check_quota(self, name: str, tenant: str, world_size: int, slots: int, mode: str) -> None:
+    def _check_quota(self, spec: JobSpec, slots: int | None) -> None:
+        """``slots``: that it would have; None: as many as the quota leaves."""
         # One policy shares out all switches, so a job costs the same on each. What it may claim of
         # slots that are shared, is as much as the quota leaves.
         memory = next(iter(self.switches.values())).memory
-        has_cost = modes.of(mode).is_sized and not self.takes_what_is_left
-        own = {"": memory.cost(name, slots)} if has_cost else {}
-        self.admission.check_quota(name, tenant, own, world_size, self._jobs.values())
+        has_cost = modes.of(spec.mode).is_sized and slots is not None
+        own = {"": memory.cost(spec.name, slots or 0)} if has_cost else {}
+        self.admission.check_quota(spec, own, self._jobs.values())
 
-    def _check_request(self, name: str, world_size: int, contributions: int) -> None:
+    def _check_request(self, asked: JobSpec) -> None:
+        name, workers = asked.name, asked.world_size
+        contributions = asked.contributions or workers
         if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
             raise JobRequestError(
                 f"job name {name[:MAX_NAME_CHARS]!r}: not 1 to {MAX_NAME_CHARS} printable"
                 " characters"
             )
         if self.placement is None and not 1 <= contributions <= MAX_WORKERS:
-            what = "contributions of hosts" if contributions != world_size else "workers"
+            what = "contributions of hosts" if contributions != workers else "workers"
             raise JobRequestError(
                 f"job {name!r}: {contributions} {what}: one switch sums 1 to {MAX_WORKERS}"
                 f" (the packet's bitmap of workers has {MAX_WORKERS} bits)"
             )
-        if not 1 <= world_size <= MAX_WORLD_SIZE:
+        if not 1 <= workers <= MAX_WORLD_SIZE:
             raise JobRequestError(
-                f"job {name!r}: {world_size} workers: a tree of switches sums 1 to {MAX_WORLD_SIZE}"
+                f"job {name!r}: {workers} workers: a tree of switches sums 1 to {MAX_WORLD_SIZE}"
             )
-        if contributions > world_size:
+        if contributions > workers:
             raise JobRequestError(
-                f"job {name!r}: {contributions} contributions of {world_size} workers: at most one"
-                " of each"
+                f"job {name!r}: {contributions} contributions of {workers} workers: at most one of"
+                " each"
             )
 
     def _foreign_numbers(self) -> set[int]:

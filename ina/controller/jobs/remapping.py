@@ -45,10 +45,10 @@ def begin(
     needed = {}
     if modes.of(mode).is_sized:
         needed = {name: over.slots_at(name, slots) for name in over.own}
-    registry.admission.check_quota(job.name, job.tenant, needed, job.world_size, others)
+    registry.admission.check_quota(job.spec, needed, others)
     own = _take(registry, job, over, slots)
-    host_first = _host_first(job, over, slots)
-    in_place = _shares(job, own, over, range(host_first, host_first + slots))
+    host_first = _host_first(former, over, slots)
+    in_place = _shares(former, own, over, range(host_first, host_first + slots))
     try:
         if in_place and slots == job.slots and over == former.forest:
             raise NoRoomError(f"job {job.name!r}: no other {slots} slots are free to move it to")
@@ -77,10 +77,8 @@ def turn(job: Job) -> None:
     change = job.change
     assert change is not None
     change.on(Step.DONE)
-    former = job.mapping
-    job.use(change.other)
+    job.placed, change.other = change.other, job.mapping
     job.first_operation = change.first_operation
-    change.other = former
 
 
 def release(registry: Registry, job: Job, switch: str) -> None:
@@ -143,10 +141,10 @@ def _take(registry: Registry, job: Job, over: Forest, slots: int) -> dict[str, S
     return found
 
 
-def _host_first(job: Job, over: Forest, slots: int) -> int:
+def _host_first(former: Mapping, over: Forest, slots: int) -> int:
     """First slot on nodes on hosts, of which the job has all: beside those it has, if they fit."""
-    end = job.host_first + job.slots
-    fits_behind = slots > job.host_first and end + slots <= names.SLOTS_TOTAL
+    end = former.host_first + former.slots
+    fits_behind = slots > former.host_first and end + slots <= names.SLOTS_TOTAL
     return end if _is_on_hosts(over) and fits_behind else 0
 
 
@@ -154,12 +152,13 @@ def _is_on_hosts(over: Forest) -> bool:
     return any(node.host is not None for tree in over for node in tree)
 
 
-def _shares(job: Job, own: dict[str, SlotRange], over: Forest, on_hosts: range) -> bool:
+def _shares(former: Mapping, own: dict[str, SlotRange], over: Forest, on_hosts: range) -> bool:
     """Whether some slot is both mappings', and no other job's."""
     # Where the job shared slots until now, these are none of those that one has alone.
-    pairs = [(taken, job.memory[name]) for name, taken in own.items() if name in job.memory]
+    had = former.memory
+    pairs = [(taken, had[name]) for name, taken in own.items() if name in had]
     if any(a.first < b.end and b.first < a.end for a, b in pairs):
         return True
-    if not (_is_on_hosts(over) and _is_on_hosts(job.mapping.forest)):
+    if not (_is_on_hosts(over) and _is_on_hosts(former.forest)):
         return False
-    return on_hosts.start < job.host_first + job.slots and job.host_first < on_hosts.stop
+    return on_hosts.start < former.host_first + former.slots and former.host_first < on_hosts.stop

@@ -150,7 +150,7 @@ class Rerouter:
             if job.state is JobState.RUNNING
             and job.change is None
             and not job.missing()
-            and job.forest is not None
+            and job.placed is not None
             and self._left_alone.get(job.name, now_s) <= now_s
             and (down or self._is_planned(job))
         ]

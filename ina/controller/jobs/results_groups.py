@@ -27,8 +27,8 @@ def share_if_room(job: Job, switch: Switch, jobs: Iterable[Job]) -> None:
     The switch's table of receivers has a row for each child of all ``jobs`` there, one for a
     parent, and a job whose workers share takes one more. A job shall not be refused for that one.
     """
-    assert job.forest is not None
-    ranks = (rank for tree in job.forest if switch.name in tree for rank in tree[switch.name].ranks)
+    trees = job.mapping.forest
+    ranks = (rank for tree in trees if switch.name in tree for rank in tree[switch.name].ranks)
     listening = {rank: at for rank in ranks if (at := job.members[rank]).results_group is not None}
     rows = switch.capacity.members
     if listening and sum(_rows_of(other, switch.name) for other in jobs) > rows:

@@ -200,7 +200,7 @@ class Router:
         members = {
             job.name: who_sends_to_switches(job.members)
             for job in self._registry
-            if job.forest is not None and not job.missing()
+            if job.placed is not None and not job.missing()
         }
         endpoints = {
             name: dict(sorted(of.items())) for name, of in {**members, **(joining or {})}.items()
@@ -247,7 +247,7 @@ class Router:
         with contextlib.suppress(UnknownJobError):
             job = self._registry.get(name)
             steps = self.steps_of(job)
-            slots = job.slots or job.slots_asked or self._usual_slots(name)
+            slots = job.slots or job.spec.slots or self._usual_slots(name)
         value_bytes = USUAL_STEP_BYTES if steps is None else steps.bytes
         wire_bytes = value_bytes * packet_bytes(values) / (values * VALUE_BYTES)
         stripes = min(self.stripes, 1 << max(0, (slots // 2).bit_length() - 1))
@@ -306,7 +306,7 @@ class View:
         found = {}
         for name in self.demands:
             with contextlib.suppress(RoutingError, UnknownJobError):
-                if self.registry.get(name).forest is not None:  # else it is about to have one
+                if self.registry.get(name).placed is not None:  # else it is about to have one
                     found[name] = self.loads_of(name, self.stripes(name))
         return found
 

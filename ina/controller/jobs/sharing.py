@@ -184,7 +184,7 @@ class Sharing:
 
 def _asking(job: Job, port_to: PortTo | None = None) -> Asking:
     runs = job.members[0].aggregator if 0 in job.members else None
-    return Asking(job.name, job.slots_asked, job.memory, runs, not job.missing(), port_to)
+    return Asking(job.name, job.spec.slots, job.memory, runs, not job.missing(), port_to)
 
 
 def _runs_another(job: str, mode: str, switch: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ina.controller.errors import NoRoomError
-from ina.controller.job import Job, JobState
+from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.familiar import Familiar
 from ina.controller.jobs.needs import Needs, Said
 from ina.controller.jobs.placement import first_with_room
@@ -24,19 +24,6 @@ from ina.controller.memory.settled import pays, settled
 from ina.protocol.spec import VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.errors import JobRequestError
-
-
-@dataclass(frozen=True)
-class Request:
-    """A job that wants slots."""
-
-    name: str
-    said: Said
-    asked: int = 0
-    """Slots; 0: it did not say."""
-    priority: int = 0
-    steps: StepModel | None = None
-    """None: nobody knows its steps yet."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +64,8 @@ class Sizing:
         self._unix_clock = unix_clock
         self._familiar = Familiar()
         self._needs: weakref.WeakKeyDictionary[Job, Needs] = weakref.WeakKeyDictionary()
-        self._asked: weakref.WeakKeyDictionary[Job, int] = weakref.WeakKeyDictionary()
         self._restraints: weakref.WeakKeyDictionary[Job, Restraint] = weakref.WeakKeyDictionary()
         self._left_alone: weakref.WeakKeyDictionary[Job, float] = weakref.WeakKeyDictionary()
-
-    def admit(self, job: Job, request: Request) -> None:
-        """A job has slots; what it said counts from now on."""
-        self._needs.setdefault(job, self._new_needs(request.said, request.name, job))
-        self._asked.setdefault(job, request.asked)
 
     def hear(self, job: Job, rank: int, progress: pb2.Progress) -> None:
         """A worker says how it gets on."""
@@ -95,8 +76,8 @@ class Sizing:
     def needs(self, job: Job) -> Needs:
         """What is known of a job."""
         found = self._needs.get(job)
-        if found is None:  # the controller was started again
-            found = self._needs[job] = self._new_needs(Said(), job.name, job)
+        if found is None:
+            found = self._needs[job] = self._new_needs(job.spec, job)
         return found
 
     def known_steps(self, job: Job) -> StepModel | None:
@@ -116,7 +97,7 @@ class Sizing:
         """A job could not be resized: it is not tried again for so long."""
         self._left_alone[job] = self._clock() + for_s
 
-    def grant(self, request: Request, switches: Iterable[str] = (), most: int | None = None) -> int:
+    def grant(self, spec: JobSpec, switches: Iterable[str] = (), most: int | None = None) -> int:
         """Slots that a new job is to take at each switch: what it is to have, or what fits now.
 
         ``switches``: where all of them are; none: any one that can be reached. ``most``: that its
@@ -124,32 +105,32 @@ class Sizing:
         :class:`NoRoomError`: not even its floor fits anywhere now, with the numbers;
         :class:`JobRequestError`: it asks for what no job can have.
         """
-        self._check(request)
+        self._check(spec)
         if not self.policy.resizes:
-            return request.asked
+            return spec.slots
         all_of_them = tuple(switches)
-        found = {name: self._fitting(request, name) for name in self._candidates(all_of_them)}
+        found = {name: self._fitting(spec, name) for name in self._candidates(all_of_them)}
         slots = min(found.values()) if all_of_them else max(found.values())
         if not slots:
-            floor = self.demand_of(request).floor
+            floor = self.demand_of(spec).floor
             whys = (
-                f"{self._registry.switches[name].memory.why_full(request.name, floor)}"
+                f"{self._registry.switches[name].memory.why_full(spec.name, floor)}"
                 for name, fits in found.items()
                 if not fits
             )
             raise NoRoomError(
-                f"job {request.name!r}: no slots left: {'; '.join(whys)}; policy"
+                f"job {spec.name!r}: no slots left: {'; '.join(whys)}; policy"
                 f" {self.policy.name!r} leaves jobs that run their floors"
             )
         if most is not None and slots > most:  # below its floor the quota refuses it
-            return max(usable(most), self.demand_of(request).floor)
+            return max(usable(most), self.demand_of(spec).floor)
         return slots
 
-    def least(self, request: Request) -> int:
+    def least(self, spec: JobSpec) -> int:
         """Slots without which it cannot begin; 0: what is usual."""
-        return self.demand_of(request).floor if self.policy.resizes else request.asked
+        return self.demand_of(spec).floor if self.policy.resizes else spec.slots
 
-    def would_have(self, request: Request, switches: Iterable[str] = ()) -> int:
+    def would_have(self, spec: JobSpec, switches: Iterable[str] = ()) -> int:
         """Slots that the policy gives it, were all others resized already; 0: none.
 
         ``switches``: as of :meth:`grant`.
@@ -157,7 +138,7 @@ class Sizing:
         if not self.policy.resizes:
             return 0
         all_of_them = tuple(switches)
-        shares = [self._share(request, name) for name in self._candidates(all_of_them)]
+        shares = [self._share(spec, name) for name in self._candidates(all_of_them)]
         return min(shares) if all_of_them else max(shares)
 
     def targets(self, waiting: Sequence[Demand] = ()) -> dict[Job, int]:
@@ -179,7 +160,7 @@ class Sizing:
         """Why a job has, or is to have, so many slots at each of its switches; of a tree where most
         share them. ``waiting``: jobs that have none yet."""
         if not self.policy.resizes:
-            asked = self._asked.get(job, 0)
+            asked = job.spec.slots
             how = f"it asked for {asked}" if asked else "it did not ask for another number"
             return f"policy {self.policy.name}: {how}"
         beside = [[it for it in self._resizable(at) if it is not job] for at in job.memory]
@@ -220,46 +201,44 @@ class Sizing:
             memory.hold(found.block, job.name)
         return found
 
-    def plan(self, request: Request) -> Planned:
+    def plan(self, spec: JobSpec, steps: StepModel | None = None) -> Planned:
         """What a new job would get once others are resized, at the switch where that is most.
+        ``steps``: as of :meth:`demand_of`.
 
         Raises :class:`JobRequestError`: it asks for what no job can have.
         """
-        self._check(request)
-        demand = self.demand_of(request)
+        self._check(spec)
+        demand = self.demand_of(spec, steps)
         plans = [self._plan_at(demand, name) for name in self._candidates(())]
         return max(plans, key=lambda plan: plan.slots)
 
-    def refusal(self, request: Request, slots: int, tenant: str, workers: int) -> str:
+    def refusal(self, spec: JobSpec, slots: int) -> str:
         """Why a job that would have ``slots`` gets none, with numbers; empty: it gets them."""
         try:
-            own = {"": slots or self.demand_of(request).floor}
-            self._registry.admission.check_quota(
-                *(request.name, tenant, own, workers), self._registry
-            )
+            own = {"": slots or self.demand_of(spec).floor}
+            self._registry.admission.check_quota(spec, own, self._registry)
             if not self.policy.resizes:
                 islands = self._registry.sharing.switches()
-                first_with_room(request.name, request.asked, islands)
+                first_with_room(spec.name, spec.slots, islands)
         except (NoRoomError, JobRequestError) as error:
             return str(error)
         if slots:
             return ""
         return (
-            f"job {request.name!r}: policy {self.policy.name!r} gives it none: jobs that run keep"
+            f"job {spec.name!r}: policy {self.policy.name!r} gives it none: jobs that run keep"
             f" their floors, and {self._free()} slots are free"
         )
 
-    def demand_of(self, request: Request) -> Demand:
-        """Of a job that has no slots yet."""
-        needs = self._new_needs(request.said, request.name)
-        steps = request.steps or needs.steps(request.asked or self._default)
+    def demand_of(self, spec: JobSpec, steps: StepModel | None = None) -> Demand:
+        """Of a job that has no slots yet. ``steps``: None: nobody knows them yet."""
+        needs = self._new_needs(spec)
         return self._made(
             Demand(
-                request.name,
-                steps,
+                spec.name,
+                steps or needs.steps(spec.slots or self._default),
                 1.0,
-                asked=request.asked,
-                priority=request.priority,
+                asked=spec.slots,
+                priority=spec.priority,
                 since_s=self._clock(),
             ),
             needs,
@@ -279,16 +258,16 @@ class Sizing:
         total = self._total(switch)
         return settled(demands, self.policy.sizes(demands, total), total)
 
-    def _share(self, request: Request, switch: str) -> int:
-        demands = [*map(self._demand, self._resizable(switch)), self.demand_of(request)]
+    def _share(self, spec: JobSpec, switch: str) -> int:
+        demands = [*map(self._demand, self._resizable(switch)), self.demand_of(spec)]
         total = self._total(switch)
-        return self.policy.sizes(demands, total)[request.name]
+        return self.policy.sizes(demands, total)[spec.name]
 
-    def _fitting(self, request: Request, switch: str) -> int:
+    def _fitting(self, spec: JobSpec, switch: str) -> int:
         """The most, up to its share, that is free side by side; 0: not even its floor."""
-        slots, memory = self._share(request, switch), self._registry.switches[switch].memory
-        floor = self.demand_of(request).floor
-        while slots >= floor and not memory.fits(request.name, slots, []):
+        slots, memory = self._share(spec, switch), self._registry.switches[switch].memory
+        floor = self.demand_of(spec).floor
+        while slots >= floor and not memory.fits(spec.name, slots, []):
             slots //= 2
         return slots if slots >= floor else 0
 
@@ -319,10 +298,10 @@ class Sizing:
         return self._made(
             Demand(
                 job.name,
-                needs.steps(self._asked.get(job, 0) or self._default),
+                needs.steps(job.spec.slots or self._default),
                 1.0,
                 slots=job.slots,
-                asked=self._asked.get(job, 0),
+                asked=job.spec.slots,
                 priority=job.priority,
                 changes=self._restraint(job).used(now_s),
                 since_s=job.created_s,
@@ -348,14 +327,15 @@ class Sizing:
             found = self._restraints[job] = Restraint()
         return found
 
-    def _new_needs(self, said: Said, name: str, job: Job | None = None) -> Needs:
+    def _new_needs(self, spec: JobSpec, job: Job | None = None) -> Needs:
         values = next(iter(self._registry.switches.values())).values
         servers = job.world_size if job is not None and self.has_aggregator(job) else 0
-        return Needs(said, values * VALUE_BYTES, servers, self._familiar.guess(name))
+        said = Said(spec.deadline_unix_s, spec.steps)
+        return Needs(said, values * VALUE_BYTES, servers, self._familiar.guess(spec.name))
 
-    def _check(self, request: Request) -> None:
+    def _check(self, spec: JobSpec) -> None:
         """Raises :class:`JobRequestError`: no switch ever grants so many slots."""
-        next(iter(self._registry.switches.values())).memory.cost(request.name, request.asked)
+        next(iter(self._registry.switches.values())).memory.cost(spec.name, spec.slots)
 
     def _free(self) -> int:
         return self._registry.slots_total() - self._registry.slots_used()

@@ -16,14 +16,10 @@ from ina.controller.errors import (
     QuotaError,
     UnknownJobError,
 )
-from ina.controller.job import Job, JobState
+from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.memory import Memory
-from ina.controller.jobs.needs import Said
-from ina.controller.jobs.sizing import Request
 from ina.controller.watch.failure_detector import CHECK_S, FailureDetector
-from ina.protocol.verify import Verify
-from ina.rpc import controller_pb2 as pb2
 from ina.rpc.queued import QUEUED
 
 
@@ -42,25 +38,19 @@ class Arrivals:
         self._memory = memory
         self._clock = clock
 
-    async def create(
-        self,
-        asked: pb2.CreateJobRequest,
-        verify: Verify | None,
-        wait_s: float,
-        may_ask: bool,
-    ) -> Job:
+    async def create(self, asked: JobSpec, wait_s: float, *, may_ask: bool) -> Job:
         """See :meth:`Coordinator.create`.
 
         ``wait_s``: the caller has so long. ``may_ask``: that is less than a former job may need;
         let it ask again. Raises also :class:`FormerJobError`; :class:`QueuedError`, let it ask
         again.
         """
-        request = self.request(asked)
+        spec = self._coordinator.registry.granted(asked)
         deadline_s = self._clock() + wait_s
         while True:
             left_s = deadline_s - self._clock()
             try:
-                return await self._create(asked, request, verify, max(0.0, left_s))
+                return await self._create(asked, max(0.0, left_s))
             except (JobConflictError, JobTokenError) as error:
                 # Restarted workers come before anybody knows that their former selves are dead.
                 former = self._ending(asked.name)
@@ -78,77 +68,36 @@ class Arrivals:
                     raise
                 await asyncio.sleep(min(CHECK_S, left_s))
             except NoRoomError as error:
-                victims = [] if isinstance(error, QuotaError) else self._victims(asked, request)
-                if not victims and self._shares(asked):
+                victims = [] if isinstance(error, QuotaError) else self._victims(spec)
+                if not victims and not modes.of(spec.mode).is_sized:
                     raise  # of an aggregator: no policy shares out its slots
                 if not victims:
-                    await self._queue(request, asked.queue_s, error, deadline_s)
+                    await self._queue(spec, error, deadline_s)
                 for victim in victims:
                     await self._coordinator.push_out(victim, asked.name)
 
-    def _victims(self, asked: pb2.CreateJobRequest, request: Request) -> list[Job]:
-        return self._coordinator.registry.victims(
-            *(asked.name, asked.world_size, self._memory.sizing.least(request)),
-            tenant=asked.tenant,
-            priority=asked.priority,
-            contributions=asked.contributions,
-            mode=asked.mode,
-        )
+    def _victims(self, spec: JobSpec) -> list[Job]:
+        return self._coordinator.registry.victims(spec, self._memory.sizing.least(spec))
 
-    def request(self, asked: pb2.CreateJobRequest) -> Request:
-        """What a memory policy is asked about it."""
-        admission = self._coordinator.registry.admission
-        tenant = admission.tenant(asked.name, asked.tenant)
-        return Request(
-            asked.name,
-            Said(asked.deadline_unix_s, asked.steps),
-            asked.slots,
-            admission.priority(tenant, asked.priority),
-        )
-
-    async def _create(
-        self, asked: pb2.CreateJobRequest, request: Request, verify: Verify | None, wait_s: float
-    ) -> Job:
-        registry, memory = self._coordinator.registry, self._memory
-        slots = asked.slots
-        is_new = all(job.name != asked.name for job in registry)
-        is_sized = is_new and not self._shares(asked)
-        if is_sized and registry.placement is None:  # else its turn comes when all workers are here
-            memory.check_turn(request)
-            tenant = registry.admission.tenant(asked.name, asked.tenant)
-            slots = memory.grant(request, tenant)
-        job = await self._coordinator.create(
-            *(asked.name, asked.world_size, slots, wait_s),
-            tenant=asked.tenant,
-            priority=asked.priority,
-            token=asked.token,
-            verify=verify,
-            contributions=asked.contributions,
-            mode=asked.mode,
-        )
-        if is_sized:
-            memory.admitted(job, request, asked.queue_s)
+    async def _create(self, asked: JobSpec, wait_s: float) -> Job:
+        before = set(self._coordinator.registry)
+        job = await self._coordinator.create(asked, wait_s)
+        # One that claims slots which jobs share gets none by a policy.
+        if job not in before and modes.of(job.mode).is_sized:
+            self._memory.admitted(job)
         return job
 
-    def _shares(self, asked: pb2.CreateJobRequest) -> bool:
-        """Whether it claims slots that jobs share, so that no policy gives it any."""
-        mode = self._coordinator.registry.sharing.mode(asked.name, asked.mode)
-        return not modes.of(mode).is_sized
-
-    async def _queue(
-        self, request: Request, queue_s: float, error: NoRoomError, deadline_s: float
-    ) -> None:
+    async def _queue(self, spec: JobSpec, error: NoRoomError, deadline_s: float) -> None:
         """Returns when slots may be free. Raises ``error``, or :class:`QueuedError`."""
-        place = self._memory.enter(request, queue_s, error)
+        place = self._memory.enter(spec, error)
         now_s = self._clock()
         if now_s >= place.ends_s:
-            raise self._memory.refusal(request, place, error)
+            raise self._memory.refusal(spec, place, error)
         if now_s >= deadline_s:
             ahead = len(self._memory.queue.ahead(place.demand))
             waited_s = now_s - place.since_s
             raise QueuedError(
-                f"job {request.name!r} {QUEUED}, {ahead} jobs before it, for {waited_s:.0f} s:"
-                f" {error}"
+                f"job {spec.name!r} {QUEUED}, {ahead} jobs before it, for {waited_s:.0f} s: {error}"
             )
         await self._memory.wait(place, min(deadline_s, place.ends_s) - now_s)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from ina.controller.job import JobSpec
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.decisions import Decision
 from ina.controller.jobs.memory import Memory
-from ina.controller.jobs.needs import Said
 from ina.controller.jobs.router import Router
-from ina.controller.jobs.sizing import Request
 from ina.controller.memory.demand import StepModel
 from ina.controller.service.route_plan import plan_route
 from ina.protocol.spec import VALUE_BYTES
@@ -60,16 +59,18 @@ def plan_job(
         )
     tenant = registry.admission.tenant(name, request.tenant)
     steps = _steps(coordinator, memory, request)
-    asked = Request(
+    asked = JobSpec(
         name,
-        Said(request.deadline_unix_s, request.steps),
+        request.world_size,
         request.slots,
+        tenant,
         registry.admission.priority(tenant, request.priority),
-        steps,
+        deadline_unix_s=request.deadline_unix_s,
+        steps=request.steps,
     )
-    planned = memory.sizing.plan(asked)
+    planned = memory.sizing.plan(asked, steps)
     reply = pb2.PlanJobReply(policy=memory.policy.name, slots=planned.slots)
-    reply.refusal = memory.sizing.refusal(asked, planned.slots, tenant, request.world_size)
+    reply.refusal = memory.sizing.refusal(asked, planned.slots)
     if reply.refusal:
         reply.slots = 0
     for other, (before, slots) in sorted(planned.others.items()):

@@ -44,7 +44,7 @@ def show_job(job: Job, detector: FailureDetector) -> pb2.Job:
         epoch=job.epoch,
         world_size=job.world_size,
         joined=sorted(job.members),
-        first_slot=0 if job.forest is None else _first_slot(job.mapping),
+        first_slot=0 if job.placed is None else _first_slot(job.placed),
         slots=job.slots,
         state=job.state.value,
         tenant=job.tenant,
@@ -54,7 +54,7 @@ def show_job(job: Job, detector: FailureDetector) -> pb2.Job:
         mode=job.mode,
         switch=job.switch,
         switches=job.switches,
-        mapping_epoch=job.mapping_epoch or job.epoch,
+        mapping_epoch=0 if job.placed is None else job.placed.epoch,
         remapping=_show_change(job),
     )
     stall = detector.stall(job)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ina.controller.change import Word
 from ina.controller.errors import MemberKeyError, UnknownJobError
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 from ina.controller.jobs import tokens
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.memory import Memory
@@ -35,7 +35,7 @@ from ina.controller.watch.stalls import check_progress
 from ina.controller.windows.job_windows import JobWindows
 from ina.errors import InvalidInputError
 from ina.protocol.spec import RESULTS_UDP_PORT, VERSION
-from ina.protocol.verify import checked_verify
+from ina.protocol.verify import Verify, checked_verify
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
 from ina.rpc.limits import address_of as address_of_peer
@@ -231,7 +231,7 @@ class WorkerService(rpc.ControllerServicer):
         except InvalidInputError as error:
             raise JobRequestError(f"job {request.name!r}: {error}") from None
         first = self._switch_of(f"job {request.name!r}", request.addresses)
-        job = await self._arrivals.create(request, verify, wait_s, may_ask)
+        job = await self._arrivals.create(_asked(request, verify), wait_s, may_ask=may_ask)
         return job.island or first, job
 
     async def _join(self, request: pb2.JoinRequest) -> Job:
@@ -363,6 +363,23 @@ class WorkerService(rpc.ControllerServicer):
         return self._data[name]
 
 
+def _asked(request: pb2.CreateJobRequest, verify: Verify | None) -> JobSpec:
+    return JobSpec(
+        request.name,
+        request.world_size,
+        request.slots,
+        request.tenant,
+        request.priority,
+        request.mode,
+        verify,
+        request.contributions,
+        request.deadline_unix_s,
+        request.steps,
+        request.queue_s,
+        request.token,
+    )
+
+
 def _who(request: _FromMember) -> str:
     return f"job {request.name!r} rank {request.rank}"
 
@@ -379,4 +396,4 @@ def _check_progress(job: Job, progress: pb2.Progress, where: str) -> None:
 
 def _is_at(job: Job, switch: str) -> bool:
     """Whether the job is summed there, or may be."""
-    return job.forest is None or any(switch in mapping.forest for mapping in job.mappings)
+    return job.placed is None or any(switch in mapping.forest for mapping in job.mappings)

@@ -11,10 +11,6 @@ from ina.controller.config.store_url import IN_MEMORY, path_of, shown
 from ina.controller.errors import StoreError
 from ina.controller.store import open_database
 from ina.controller.store.interface import Transaction, check_version
-from ina.controller.store.schema import MIGRATIONS
-
-_CLAIMS_NAME_SWITCHES = 3
-"""The schema's version since which a claim says whose it is."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +20,7 @@ class StoreReport:
     name: str
     """Path or URL, without a password; empty: in memory."""
     version: int = 0
-    """Of its schema, 1 to ``newest``; 0: a controller that starts will create it."""
-    newest: int = len(MIGRATIONS)
-    """To which version a controller that starts brings it."""
+    """Of its schema; 0: a controller that starts will create it."""
     jobs: int = 0
     holder: str = ""
     """Who has claimed it last; that controller may have ended since."""
@@ -39,13 +33,10 @@ class StoreReport:
             return "store in memory: lost with the process"
         if not self.version:
             return f"store {self.name}: will be created"
-        schema = f"schema {self.version}"
-        if self.version < self.newest:
-            schema += f", will be brought to {self.newest}"
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.claimed_unix_s))
         held = f"claimed by {self.holder} at {since}" if self.holder else "claimed by nobody"
         of = f" for the switch at {self.switch}" if self.switch else ""
-        return f"store {self.name}: {schema}, jobs {self.jobs}, {held}{of}"
+        return f"store {self.name}: schema {self.version}, jobs {self.jobs}, {held}{of}"
 
 
 def check_store(url: str) -> StoreReport:
@@ -63,7 +54,7 @@ def check_store(url: str) -> StoreReport:
     try:
         with database.transaction() as db:
             version = database.version(db)
-            check_version(database.name, version, len(MIGRATIONS))
+            check_version(database.name, version)
             database.check_rights(db)
             if not version:
                 return StoreReport(shown(url))
@@ -73,11 +64,9 @@ def check_store(url: str) -> StoreReport:
 
 
 def _report(name: str, version: int, db: Transaction, lock: str) -> StoreReport:
-    switch = "switch_addr" if version >= _CLAIMS_NAME_SWITCHES else "''"
-    found = f"SELECT holder, claimed_unix_s, {switch} FROM claim{lock}"
-    held = db.execute(found).fetchone()
+    held = db.execute(f"SELECT holder, claimed_unix_s, switch_addr FROM claim{lock}").fetchone()
     (jobs,) = db.execute("SELECT count(*) FROM jobs").fetchone()
-    return StoreReport(name, version, len(MIGRATIONS), jobs, *held)
+    return StoreReport(name, version, jobs, *held)
 
 
 def _check_folder(path: Path) -> None:

@@ -51,13 +51,13 @@ class Store:
     """
 
     def __init__(self, database: Database, unix_clock: Callable[[], float] = time.time) -> None:
-        """Brings the database's schema to the newest version. Closes the database in the end."""
+        """Makes the tables where there are none. Closes the database in the end."""
         self.name = database.name
         """For people."""
         self._database = database
         self._unix_clock = unix_clock
         try:
-            database.migrate()
+            database.create()
         except BaseException:
             database.close()
             raise
@@ -178,10 +178,10 @@ class Claim:
         endpoints.
         """
         with self._change() as db:
-            rows.put_job(db, job, self._saved.get(job))
+            saved = rows.put_job(db, job, self._saved.get(job))
             if last_epoch is not None:
                 rows.put_epoch(db, last_epoch)
-        self._saved[job] = rows.saved(job)
+        self._saved[job] = saved
 
     def remove(self, *jobs: Job) -> None:
         """Forgets jobs that have ended."""

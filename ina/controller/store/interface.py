@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from ina.controller.errors import StoreError
+from ina.controller.store.schema import VERSION
 
 
 class Rows(Protocol):
@@ -47,7 +48,7 @@ class Database(Protocol):
         ...
 
     def version(self, db: Transaction) -> int:
-        """How many migrations were applied; 0: there is nothing yet.
+        """Of its schema; 0: there is nothing yet.
 
         Raises :class:`StoreError`: it is another program's.
         """
@@ -57,8 +58,8 @@ class Database(Protocol):
         """Raises :class:`StoreError`: this user may not change its tables, or make them."""
         ...
 
-    def migrate(self) -> None:
-        """Brings the schema to the newest version, or leaves it and raises."""
+    def create(self) -> None:
+        """Makes the tables where there are none. Leaves those of another version, and raises."""
         ...
 
     def renew(self) -> None:
@@ -70,9 +71,10 @@ class Database(Protocol):
         ...
 
 
-def check_version(name: str, version: int, known: int) -> None:
-    """Raises :class:`StoreError`: a newer ina has made it."""
-    if version > known:
+def check_version(name: str, version: int) -> None:
+    """Raises :class:`StoreError`: another ina has made it."""
+    if version not in (0, VERSION):
         raise StoreError(
-            f"store {name}: version {version} was made by a newer ina (this one knows {known})"
+            f"store {name}: its schema is {version}, and this ina's is {VERSION}: let the ina that"
+            " made it end its jobs, then remove the store or name another one"
         )

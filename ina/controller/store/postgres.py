@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ina.controller.config.store_url import shown
 from ina.controller.errors import StoreError
 from ina.controller.store.interface import Rows, Transaction, check_version
-from ina.controller.store.schema import APPLICATION_ID, MIGRATIONS, in_postgres
+from ina.controller.store.schema import APPLICATION_ID, TABLES, VERSION, in_postgres
 from ina.errors import MissingToolError
 
 if TYPE_CHECKING:
@@ -115,25 +115,22 @@ class PostgresDatabase:
             if not may:
                 raise StoreError(f"store {self.name}: this user has no right to {right}")
 
-    def migrate(self) -> None:
+    def create(self) -> None:
         """See :class:`Database`."""
         with self.transaction() as db:
             # Of controllers that start at the same time, one makes the tables.
             db.execute("SELECT pg_advisory_xact_lock(?)", (APPLICATION_ID,))
             version = self.version(db)
-            check_version(self.name, version, len(MIGRATIONS))
-            if version == len(MIGRATIONS):
+            check_version(self.name, version)
+            if version:
                 return
-            if not version:
-                (made,) = db.execute("SELECT to_regnamespace('ina') IS NOT NULL").fetchone()
-                if not made:  # else by somebody who may
-                    db.execute("CREATE SCHEMA ina")
-                db.execute("CREATE TABLE schema_version (version BIGINT NOT NULL)")
-                db.execute("INSERT INTO schema_version VALUES (0)")
-            for statements in MIGRATIONS[version:]:
-                for statement in statements:
-                    db.execute(in_postgres(statement))
-            db.execute("UPDATE schema_version SET version = ?", (len(MIGRATIONS),))
+            (made,) = db.execute("SELECT to_regnamespace('ina') IS NOT NULL").fetchone()
+            if not made:  # else by somebody who may
+                db.execute("CREATE SCHEMA ina")
+            for statement in TABLES:
+                db.execute(in_postgres(statement))
+            db.execute("CREATE TABLE schema_version (version BIGINT NOT NULL)")
+            db.execute("INSERT INTO schema_version VALUES (?)", (VERSION,))
 
     def renew(self) -> None:
         """A standby's connection may have died long ago, of a firewall's patience for instance."""

@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from ina.controller.job import Departure, Job, JobState
-from ina.controller.store.changes import SavedChange, get_changes, put_change, saved_change
+import msgspec
+
+from ina.controller.change import Change
+from ina.controller.errors import StoreError
+from ina.controller.job import Departure, Job, JobSpec, JobState
 from ina.controller.store.interface import Transaction
-from ina.controller.store.trees import (
-    get_nodes,
-    numbers_of,
-    numbers_text,
-    put_forest,
-    stored_forest,
-)
-from ina.protocol.verify import checked_verify
 from ina.trees.endpoint import Endpoint
-from ina.trees.forest import Forest
-from ina.trees.slots import SlotRange
-from ina.trees.tree import HostNode
+from ina.trees.errors import JobRequestError
+from ina.trees.mapping import Mapping as JobMapping
 
-_JOB_COLUMNS = (
-    "number, name, state, epoch, world_size, slots_asked, tenant, priority, window_packets,"
-    " created_unix_s, token_hash, key_seed, verify, mode, mapping_epoch, mapping_number,"
-    " first_operation, host_first, further_numbers"
-)
-_FORMER_COLUMNS = "first_slot, slots, reserved_slots, switch_name"
-"""Of the table of jobs: they are the nodes' now."""
-_MEMBER_COLUMNS = (
-    "rank, address, udp_port, switch_port, mac, results_group, aggregator_address,"
-    " aggregator_udp_port, aggregator_mac, aggregator_switch_port, aggregator_uplink_port"
-)
-_MEMBER_UPDATE = ", ".join(f"{name} = excluded.{name}" for name in _MEMBER_COLUMNS.split(", ")[1:])
+
+class JobRow(msgspec.Struct, frozen=True):
+    """What a job's row says in JSON, beside its number and its state."""
+
+    spec: JobSpec
+    epoch: int
+    created_unix_s: float
+    token_hash: bytes
+    key_seed: bytes
+    first_operation: int
+    placed: JobMapping | None
+    change: Change | None
 
 
 class MemberRow(NamedTuple):
@@ -46,6 +40,15 @@ class MemberRow(NamedTuple):
     """How far it had come when it left, if it said so."""
 
 
+@dataclass(frozen=True)
+class Saved:
+    """What the store has of a job."""
+
+    row: tuple[str, str, str]
+    members: Mapping[int, Endpoint]
+    departures: Mapping[int, Departure]
+
+
 def put_epoch(db: Transaction, last: int) -> None:
     """Sets the last epoch issued."""
     db.execute(
@@ -55,94 +58,54 @@ def put_epoch(db: Transaction, last: int) -> None:
     )
 
 
-@dataclass(frozen=True)
-class Saved:
-    """What the store has of a job, but for its own row."""
-
-    members: Mapping[int, Endpoint]
-    departures: Mapping[int, Departure]
-    forest: Forest | None
-    memory: Mapping[str, SlotRange]
-    change: SavedChange | None
-
-
-def saved(job: Job) -> Saved:
-    """What it has once the job was put there as it is."""
-    change = saved_change(job)
-    return Saved(dict(job.members), dict(job.departures), job.forest, dict(job.memory), change)
-
-
-def put_job(db: Transaction, job: Job, former: Saved | None = None) -> None:
-    """Inserts or updates a job and its members; see ``Store.save``.
+def put_job(db: Transaction, job: Job, former: Saved | None = None) -> Saved:
+    """Inserts or updates a job and its members; see ``Store.save``. Returns what is there then.
 
     ``former``: what is there; then only what differs is written, for a thousand ranks join one
     after the other. None: it is not known.
     """
-    db.execute(
-        f"INSERT INTO jobs ({_JOB_COLUMNS}, {_FORMER_COLUMNS})"
-        f" VALUES ({', '.join('?' * 19)}, 0, 0, 0, '')"
-        " ON CONFLICT (number) DO UPDATE SET name = excluded.name, state = excluded.state,"
-        " epoch = excluded.epoch,"
-        " window_packets = excluded.window_packets, verify = excluded.verify,"
-        " mapping_epoch = excluded.mapping_epoch, mapping_number = excluded.mapping_number,"
-        " first_operation = excluded.first_operation, host_first = excluded.host_first,"
-        " mode = excluded.mode, further_numbers = excluded.further_numbers",
-        (
-            job.number,
-            job.name,
-            job.state.value,
-            job.epoch,
-            job.world_size,
-            job.slots_asked,
-            job.tenant,
-            job.priority,
-            job.window,
-            job.created_unix_s,
-            job.token_hash,
-            job.key_seed,
-            job.verify or "",
-            job.mode,
-            job.mapping_epoch,
-            job.mapping_numbers[0] if job.mapping_numbers else 0,
-            job.first_operation,
-            job.host_first,
-            numbers_text(job.mapping_numbers[1:]),
-        ),
-    )
-    is_other = former is None or (former.forest, former.memory) != (job.forest, job.memory)
-    if job.forest is not None and is_other:
-        put_forest(db, job.number, job.forest, job.memory)
-    had = None if former is None else former.change
-    put_change(db, job, had, is_known=former is not None)
+    row = _row(job)
+    if former is None or former.row != row:
+        db.execute(
+            "INSERT INTO jobs (number, name, state, job) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (number) DO UPDATE SET name = excluded.name, state = excluded.state,"
+            " job = excluded.job",
+            (job.number, *row),
+        )
     _put_members(db, job, former)
+    return Saved(row, dict(job.members), dict(job.departures))
+
+
+def _row(job: Job) -> tuple[str, str, str]:
+    change = None if job.change is None else job.change.afresh(0.0)
+    row = JobRow(
+        job.spec,
+        job.epoch,
+        job.created_unix_s,
+        job.token_hash,
+        job.key_seed,
+        job.first_operation,
+        job.placed,
+        change,
+    )
+    return job.name, job.state.value, _text(row)
 
 
 def _put_members(db: Transaction, job: Job, former: Saved | None) -> None:
     is_joining = job.state is JobState.JOINING
     had = {} if former is None else former.members
     gone = had.keys() - job.members.keys()
+    change = "DELETE FROM members" if is_joining else "UPDATE members SET here = 0"
     if former is None:
-        change = "DELETE FROM members" if is_joining else "UPDATE members SET here = 0"
         db.execute(f"{change} WHERE job = ?", (job.number,))
     elif gone:
-        change = "DELETE FROM members" if is_joining else "UPDATE members SET here = 0"
         ranks = [(job.number, rank) for rank in sorted(gone)]
         db.executemany(f"{change} WHERE job = ? AND rank = ?", ranks)
     db.executemany(
-        f"INSERT INTO members ({_MEMBER_COLUMNS}, job, here)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
-        f" ON CONFLICT (job, rank) DO UPDATE SET {_MEMBER_UPDATE}, here = 1",
+        "INSERT INTO members (job, rank, here, endpoint) VALUES (?, ?, 1, ?)"
+        " ON CONFLICT (job, rank) DO UPDATE SET endpoint = excluded.endpoint, here = 1",
         [
-            (
-                rank,
-                str(at.address),
-                at.udp_port,
-                at.switch_port,
-                at.mac,
-                None if at.results_group is None else str(at.results_group),
-                *_aggregator_columns(at.aggregator),
-                job.number,
-            )
+            (job.number, rank, _text(replace(at, process="", switch="", node=None)))
             for rank, at in job.members.items()
             if had.get(rank) != at
         ],
@@ -158,106 +121,56 @@ def _put_members(db: Transaction, job: Job, former: Saved | None) -> None:
     )
 
 
-_AggregatorColumns = tuple[str | None, int | None, int | None, int | None, int | None]
-
-
-def _aggregator_columns(runs: HostNode | None) -> _AggregatorColumns:
-    if runs is None:
-        return None, None, None, None, None
-    return str(runs.address), runs.udp_port, runs.mac, runs.switch_port, runs.uplink_port
-
-
-def _aggregator(address: str | None, *numbers: int) -> HostNode | None:
-    return None if address is None else HostNode(0, IPv4Address(address), *numbers)
-
-
 def get_jobs(db: Transaction, now_s: float) -> list[Job]:
-    """Every job by number, without its members."""
-    nodes = get_nodes(db)
+    """Every job by number, without its members; ``now_s`` becomes when changes began."""
     found = []
-    for (
-        number,
-        name,
-        state,
-        epoch,
-        world_size,
-        slots_asked,
-        tenant,
-        priority,
-        window,
-        created_unix_s,
-        token_hash,
-        key_seed,
-        verify,
-        mode,
-        mapping_epoch,
-        mapping_number,
-        first_operation,
-        host_first,
-        further,
-    ) in db.execute(f"SELECT {_JOB_COLUMNS} FROM jobs ORDER BY number"):
-        job = Job(
-            name=name,
-            number=number,
-            world_size=world_size,
-            created_s=now_s,
-            slots_asked=slots_asked,
-            epoch=epoch,
-            state=JobState(state),
-            tenant=tenant,
-            priority=priority,
-            window=window,
-            created_unix_s=created_unix_s,
-            token_hash=token_hash,
-            key_seed=key_seed,
-            verify=checked_verify("jobs.verify", verify) if verify else None,
-            mode=mode,
-            mapping_epoch=mapping_epoch,
-            mapping_numbers=_numbers(number, mapping_number, numbers_of(further)),
-            first_operation=first_operation,
-            host_first=host_first,
+    for number, state, text in db.execute("SELECT number, state, job FROM jobs ORDER BY number"):
+        row = _value(f"job {number}", text, JobRow)
+        found.append(
+            Job(
+                row.spec,
+                number,
+                created_s=now_s,
+                placed=row.placed,
+                epoch=row.epoch,
+                state=JobState(state),
+                created_unix_s=row.created_unix_s,
+                token_hash=row.token_hash,
+                key_seed=row.key_seed,
+                first_operation=row.first_operation,
+                change=None if row.change is None else row.change.afresh(now_s),
+            )
         )
-        if number in nodes:
-            stored = stored_forest(nodes[number], world_size)
-            job.forest, job.memory = stored.forest, stored.memory
-        found.append(job)
-    changes = get_changes(db, now_s, {job.number: job.world_size for job in found})
-    for job in found:
-        job.change = changes.get(job.number)
     return found
-
-
-def _numbers(number: int, first: int, further: tuple[int, ...]) -> tuple[int, ...]:
-    return (first or number, *further) if first or further else ()
 
 
 def get_members(db: Transaction, now_s: float) -> dict[int, dict[int, MemberRow]]:
     """Of every job, by its number and by rank; ``now_s`` becomes when those left that have."""
     found: dict[int, dict[int, MemberRow]] = {}
-    for (
-        job,
-        rank,
-        address,
-        udp_port,
-        switch_port,
-        mac,
-        group,
-        *aggregator,
-        here,
-        submitted,
-        finished,
-    ) in db.execute(
-        f"SELECT job, {_MEMBER_COLUMNS}, here, submitted, finished FROM members ORDER BY job, rank"
+    for job, rank, here, text, submitted, finished in db.execute(
+        "SELECT job, rank, here, endpoint, submitted, finished FROM members ORDER BY job, rank"
     ):
-        where = Endpoint(
-            IPv4Address(address),
-            udp_port,
-            switch_port,
-            mac,
-            None if group is None else IPv4Address(group),
-            aggregator=_aggregator(*aggregator),
-        )
+        where = _value(f"rank {rank} of job {job}", text, Endpoint)
         has_said = not here and submitted is not None
         left = Departure(str(where), submitted, finished, now_s) if has_said else None
         found.setdefault(job, {})[rank] = MemberRow(where, bool(here), left)
     return found
+
+
+def _text(value: object) -> str:
+    return msgspec.json.encode(value, enc_hook=_said).decode()
+
+
+def _said(value: object) -> str:
+    assert isinstance(value, IPv4Address)
+    return str(value)
+
+
+_T = TypeVar("_T")
+
+
+def _value(what: str, text: str, kind: type[_T]) -> _T:
+    try:
+        return msgspec.json.decode(text, type=kind, dec_hook=lambda of, said: of(said))
+    except (msgspec.MsgspecError, JobRequestError) as error:
+        raise StoreError(f"{what} in the store cannot be read: {error}") from None

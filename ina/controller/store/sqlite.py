@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from ina.controller.errors import StoreError
 from ina.controller.store.interface import Transaction, check_version
-from ina.controller.store.schema import APPLICATION_ID, MIGRATIONS
+from ina.controller.store.schema import APPLICATION_ID, TABLES, VERSION
 
 LOCK_TIMEOUT_S = 5.0
 """How long a change waits for another process's; each takes milliseconds."""
@@ -60,7 +60,7 @@ class SqliteDatabase:
             raise self._error(error) from None
 
     def version(self, db: Transaction) -> int:
-        """``PRAGMA user_version`` counts the migrations."""
+        """``PRAGMA user_version`` has it."""
         (version,) = db.execute("PRAGMA user_version").fetchone()
         (application,) = db.execute("PRAGMA application_id").fetchone()
         (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -71,16 +71,15 @@ class SqliteDatabase:
     def check_rights(self, db: Transaction) -> None:
         """A transaction begins with the right to write the file."""
 
-    def migrate(self) -> None:
+    def create(self) -> None:
         """See :class:`Database`."""
         with self.transaction() as db:
             version = self.version(db)
-            check_version(self.name, version, len(MIGRATIONS))
-            for statements in MIGRATIONS[version:]:
-                for statement in statements:
-                    db.execute(statement)
+            check_version(self.name, version)
+            for statement in () if version else TABLES:
+                db.execute(statement)
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            db.execute(f"PRAGMA user_version = {VERSION}")
 
     def renew(self) -> None:
         """A file does not go away."""

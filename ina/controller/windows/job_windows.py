@@ -114,7 +114,7 @@ class JobWindows:
         """A worker says how it gets on."""
         if not progress.HasField("windows"):
             return
-        epoch = job.mapping_epoch or job.epoch
+        epoch = job.mapping.epoch
         of = self._of(job)
         seen = of.ranks.get(rank)
         if seen is None or seen.mapping_epoch != epoch:
@@ -244,7 +244,7 @@ class JobWindows:
 
     def _round_trip_s(self, job: Job, of: _OfJob) -> float:
         """The longest of its ranks' shortest; 0: one of them has not told any."""
-        epoch = job.mapping_epoch or job.epoch
+        epoch = job.mapping.epoch
         told = [of.ranks.get(rank) for rank in job.members]
         known = [it.shortest_s for it in told if it is not None and it.mapping_epoch == epoch]
         return max(known) if known and len(known) == len(told) and all(known) else 0.0

@@ -17,7 +17,7 @@ from typing import cast
 from ina.controller.change import Word
 from ina.controller.config import JobsConfig, SwitchConfig
 from ina.controller.errors import QueuedError
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
@@ -213,16 +213,16 @@ class _Traced:
                     await coordinator.leave(job.name, rank, job.epoch)
 
     async def _create(self) -> Job:
-        asked = pb2.CreateJobRequest(
-            name=self._job.name,
-            world_size=self._job.workers,
+        asked = JobSpec(
+            self._job.name,
+            self._job.workers,
             deadline_unix_s=START_UNIX_S + self._job.deadline_s,
             steps=self._job.steps,
             queue_s=QUEUE_S,
         )
         while True:
             with contextlib.suppress(QueuedError):
-                return await self._bench.arrivals.create(asked, None, CALL_S, may_ask=False)
+                return await self._bench.arrivals.create(asked, CALL_S, may_ask=False)
 
     async def _report(self, job: Job) -> None:
         while True:

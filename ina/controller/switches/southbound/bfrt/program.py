@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv4Address
 from typing import Any
 
-from ina.controller.job import Job
+from ina.controller.job import Job, JobSpec
 from ina.controller.switches.plan import epoch_mark, own_address, plan_job
 from ina.controller.switches.southbound.bfrt.refusals import Refusals
 from ina.p4 import names
@@ -21,6 +21,7 @@ from ina.tables.values import Count, Entry, MatchValue
 from ina.trees.data_address import DataAddress
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import forest_of
+from ina.trees.mapping import Mapping as JobMapping
 from ina.trees.slots import SlotRange
 from ina.trees.tree import Node, Tree
 
@@ -159,7 +160,8 @@ def _written() -> Iterator[Entry]:
     tree = Tree((Node("root", nodes=("leaf",), ports=(1,)), leaf))
     slots = SlotRange(0, 2, 2)
     memory = {"root": slots, "leaf": slots}
-    job = Job("", 1, 1, 0.0, forest=forest_of(tree), memory=memory, epoch=1)
+    placed = JobMapping(1, (1,), forest_of(tree), memory, 1)
+    job = Job(JobSpec("", 1), 1, 0.0, placed, epoch=1)
     job.members[0] = Endpoint(IPv4Address("10.0.0.1"), 1024, 1)
     somewhere = DataAddress(IPv4Address("10.0.0.2"), 1024, 1)
     for node in tree:
