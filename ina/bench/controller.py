@@ -119,7 +119,7 @@ def measure(
         for count in jobs:
             while len(resident) < count:
                 replies = client.admit(f"resident-{len(resident)}")
-                resident.add(replies[0].job)
+                resident.add(replies[0].trees[0].job)
             on_row(_measurement(address, client, resident, admissions))
 
 
@@ -147,7 +147,7 @@ def _measurement(address: str, client: Client, resident: set[int], admissions: i
 
 
 def _is_wrong(reply: pb2.JoinReply, workers: int, resident: set[int]) -> bool:
-    return reply.world_size != workers or reply.slots != _SLOTS or reply.job in resident
+    return reply.world_size != workers or reply.slots != _SLOTS or reply.trees[0].job in resident
 
 
 def _joins_per_second(address: str, workers: int, admissions: int) -> float:

@@ -204,11 +204,6 @@ class Job:
         return lanes_of(self.slots)
 
     @property
-    def full_bitmap(self) -> int:
-        """The contributors that a whole result of its first tree names."""
-        return 0 if self.forest is None else self.forest.trees[0].full_bitmap
-
-    @property
     def newest_mapping(self) -> Mapping:
         """The one that it changes to, or has."""
         return self.mappings[-1]

@@ -85,7 +85,7 @@ def examine_path(
         yield Step(
             "controller", True, f"{controller} admits {way.host}; the switch is {way.switch}"
         )
-        prober = Prober(sock, joined.job, joined.epoch, joined.slots)
+        prober = Prober(sock, joined.trees[0].job, joined.epoch, joined.slots)
         pause_s = min(PAUSE_S, joined.lease_s / (2 * PROBES))
         evidence = _Reader(operator, job, timeout_s)
         small, seen = evidence.around(lambda: prober.echo(0, PROBES, pause_s))

@@ -29,6 +29,7 @@ from ina.host.metrics import serve_metrics
 from ina.host.session import Session
 from ina.host.stats import SessionStats
 from ina.host.ticket import Ticket
+from ina.host.trees import one_switch
 from ina.host.wishes import Wishes
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "Wishes",
     "WorkerLostError",
     "WorldSizeError",
+    "one_switch",
     "serve_metrics",
 ]
 

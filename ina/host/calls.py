@@ -26,8 +26,7 @@ from ina.host.errors import (
 )
 from ina.host.ticket import Ticket
 from ina.host.trees import TreePlace
-from ina.p4.catalogue import V1MODEL
-from ina.p4.names import DEFAULT_MODE, MODES
+from ina.p4.names import MODES
 from ina.protocol.spec import VERSION
 from ina.protocol.verify import checked_verify
 from ina.rpc import controller_pb2 as pb2
@@ -56,7 +55,7 @@ class Credentials:
     name: str  # the job's
     rank: int
     epoch: int
-    key: bytes  # empty where the controller gives none
+    key: bytes
 
 
 def heartbeat_request(
@@ -136,51 +135,31 @@ def check_created(created: pb2.CreateJobReply, address: str) -> None:
     if created.wire_version != VERSION:
         raise ControllerError(
             f"controller {address}: its switch takes packets of wire format "
-            f"{created.wire_version or 1}, this worker's ina sends {VERSION}; install the same "
+            f"{created.wire_version}, this worker's ina sends {VERSION}; install the same "
             "version of ina"
         )
-    if created.program.mode not in ("", *MODES):
+    if created.program.mode not in MODES:
         raise ControllerError(
             f"controller {address}: its switch runs {created.program.mode!r}, this worker's"
             f" ina speaks {' and '.join(map(repr, MODES))}; install the same version of ina"
         )
 
 
-def ticket_of(
-    job: str,
-    rank: int,
-    created: pb2.CreateJobReply,
-    joined: pb2.JoinReply,
-    *,
-    node: tuple[str, int] | None = None,
-) -> Ticket:
-    """Return the place that was granted. Raises what is wrong with it: InvalidInputError.
-
-    `node`: IPv4 address and UDP port of this host's node; None: the worker sends to the switch.
-    """
-    trees = tuple(map(_tree_place, joined.trees))
-    host, udp_port = node or (created.switch_host, created.switch_udp_port)
-    if node is None and trees:
-        host, udp_port = trees[0].address  # not always the switch that it asked the controller for
+def ticket_of(job: str, rank: int, created: pb2.CreateJobReply, joined: pb2.JoinReply) -> Ticket:
+    """Return the place that was granted. Raises what is wrong with it: InvalidInputError."""
     return Ticket(
         job_name=job,
-        job=joined.job,
         epoch=joined.epoch,
         rank=rank,
         world_size=joined.world_size,
         slots=joined.slots,
         values_per_packet=created.values_per_packet,
-        switch_host=host,
-        switch_udp_port=udp_port,
-        expected_bitmap=joined.expected_bitmap,
-        summands=joined.summands,
-        divisor=joined.divisor,
+        trees=tuple(map(_tree_place, joined.trees)),
         congestion=congestion_of(joined),
-        mode=created.program.mode or DEFAULT_MODE,
-        target=created.program.target or V1MODEL,
-        verify=checked_verify("the controller's verify", joined.verify or "off"),
+        mode=created.program.mode,
+        target=created.program.target,
+        verify=checked_verify("the controller's verify", joined.verify),
         check_key=joined.check_key,
-        trees=trees,
     )
 
 
@@ -189,22 +168,12 @@ def remapped(ticket: Ticket, mapping: pb2.Mapping) -> Ticket:
 
     Raises what is wrong with it: InvalidInputError.
     """
-    trees = tuple(map(_tree_place, mapping.trees))
-    job, (host, udp_port) = ticket.job, (ticket.switch_host, ticket.switch_udp_port)
-    expected_bitmap = ticket.expected_bitmap
-    if trees:
-        job, (host, udp_port) = trees[0].job, trees[0].address
-        expected_bitmap = trees[0].expected_bitmap
     return replace(
         ticket,
-        job=job,
         epoch=mapping.epoch,
         slots=mapping.slots,
-        switch_host=host,
-        switch_udp_port=udp_port,
-        expected_bitmap=expected_bitmap,
         congestion=congestion_of(mapping) if mapping.HasField("congestion") else ticket.congestion,
-        trees=trees,
+        trees=tuple(map(_tree_place, mapping.trees)),
     )
 
 

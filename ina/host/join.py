@@ -176,11 +176,11 @@ def _try_once(
             )
         )
         if own is not None and request.aggregator is not None:
-            request.aggregator.program(joined.aggregator_entities, joined.job)
+            request.aggregator.program(joined.aggregator_entities, joined.trees[0].job)
         dscp = joined.dscp if request.dscp is None else request.dscp
         link.set_dscp(dscp)
         if request.node is not None and place is not None and place.rank == request.rank:
-            request.node.program(joined.node_entities, joined.job)
+            request.node.program(joined.node_entities, joined.trees[0].job)
             request.node.set_dscp(dscp)
         if not joined.shares_results:
             link.stop_listening()
@@ -283,7 +283,7 @@ def _open_aggregator(request: JoinRequest, created: pb2.CreateJobReply) -> pb2.H
     who = f"job {request.job!r} rank {request.rank}"
     if request.aggregator is None:
         raise TransportError(
-            f"{who}: mode {created.mode!r} wants an aggregator, and this worker brings none: list"
+            f"{who}: mode {created.program.mode!r} wants an aggregator, and this worker brings none: list"
             " one in the controller's file ([[aggregator]]), and run it by ina aggregator"
         )
     own_host = request.host or towards(created.switch_host)
@@ -306,17 +306,12 @@ def _grant(
     *,
     has_aggregator: bool = False,
 ) -> Grant:
-    ticket = ticket_of(
-        request.job,
-        request.rank,
-        created,
-        joined,
-        node=None if place is None else (place.host, place.udp_port),
-    )
-    begins = (ticket.switch_host, ticket.switch_udp_port)
+    ticket = ticket_of(request.job, request.rank, created, joined)
     asked = (created.switch_host, created.switch_udp_port)
-    if len(ticket.trees) == 1 and begins != asked:  # of several, the transport is told of each
-        link.lead_to(*begins)
+    # Of several trees the transport is told of each. The first is not always of the switch that the
+    # controller has named, nor is a node on this host.
+    if len(ticket.trees) == 1 and ticket.switch != asked:
+        link.lead_to(*ticket.switch)
     return Grant(
         ticket,
         link,

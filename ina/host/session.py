@@ -97,7 +97,7 @@ class Session:
         thread_counts.check_threads("threads", threads)
         self._manner = Manner(
             *(int(op_timeout_s * 1e9), link.rto, recoverable, congestion),
-            leads_to=link.leads_to or (ticket.switch_host, ticket.switch_udp_port),
+            leads_to=link.leads_to or ticket.switch,
         )
         try:
             tried = thread_counts.wanted(threads, local_workers)
@@ -137,10 +137,7 @@ class Session:
         `sock` is a UDP socket connected to the switch, which the session then owns; by default a
         new one. The others: see join(). Raises InvalidInputError, TransportError.
         """
-        if sock is not None:
-            own = UdpLink(sock)
-        else:
-            own = UdpLink.open(ticket.switch_host, ticket.switch_udp_port)
+        own = UdpLink.open(*ticket.switch) if sock is None else UdpLink(sock)
         try:
             return cls(
                 ticket,

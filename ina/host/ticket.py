@@ -11,7 +11,7 @@ from ina.host.errors import InvalidTicketError, WorldSizeError
 from ina.host.trees import TreePlace, check_trees
 from ina.p4.catalogue import V1MODEL, ProgramId
 from ina.p4.names import DEFAULT_MODE, MODES
-from ina.protocol.spec import MAX_WORKERS, MAX_WORLD_SIZE
+from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.protocol.verify import CHECK_KEY_BYTES, Verify, checked_verify
 
 _log = logging.getLogger(__name__)
@@ -44,46 +44,26 @@ class Ticket:
     """One worker's place in one job, as the controller gives it. Immutable and picklable."""
 
     job_name: str
-    job: int  # the header's job number, 0..65535
     epoch: int  # incarnation, 32 bits; the header carries the low 16
     rank: int
-    world_size: int  # 1..1024; without `trees` 1..32
+    world_size: int  # 1..1024: what a sum has parts of, and an average is divided by
     slots: int  # both versions (2 W), the same on all workers, 2..65536
     values_per_packet: int  # of the P4 build that the switch runs
-    switch_host: str  # IPv4 address that contributions go to
-    switch_udp_port: int
+    trees: tuple[TreePlace, ...]  # what the lanes are dealt to, in their order, at least one
     congestion: Congestion = field(default_factory=Congestion)
-    expected_bitmap: int = 0  # contributors that a whole result names; 0: all ranks of the job
-    summands: int = 0  # contributions in a sum: what the scale of floats leaves room for; 0: ranks
-    divisor: int = 0  # of an average; 0: as many as there are ranks
     mode: str = (
         DEFAULT_MODE  # of the switch's program, and its target: with the values they name it
     )
     target: str = V1MODEL
     verify: Verify = "off"  # how sums are verified, the same on all workers
     check_key: bytes = field(default=b"", repr=False)  # of verify "keyed": all workers', secret
-    # What the lanes are dealt to, in their order. Empty: one switch, whose children are the ranks.
-    # `job`, `expected_bitmap` and the switch's address are those of the first.
-    trees: tuple[TreePlace, ...] = ()
 
     def __post_init__(self) -> None:
         check_world(self.rank, self.world_size)
-        self._check_trees()
-        for field_name, usual in (
-            ("expected_bitmap", self._usual_bitmap()),
-            ("summands", self.world_size),
-            ("divisor", self.world_size),
-        ):
-            object.__setattr__(self, field_name, getattr(self, field_name) or usual)
         if self.mode not in MODES:
             raise InvalidTicketError(
                 f"job {self.job_name!r}: its switch runs {self.program}; workers speak"
                 f" {' and '.join(MODES)}"
-            )
-        if not self.trees and not self.expected_bitmap >> self.rank & 1:
-            raise InvalidTicketError(
-                f"job {self.job_name!r}: expected_bitmap {self.expected_bitmap:#x} lacks rank"
-                f" {self.rank}"
             )
         checked_verify(f"job {self.job_name!r}: verify", self.verify)
         if self.verify == "keyed" and len(self.check_key) != CHECK_KEY_BYTES:
@@ -92,37 +72,26 @@ class Ticket:
                 f" needs {CHECK_KEY_BYTES}"
             )
         for name, low, high in (
-            ("job", 0, 0xFFFF),
             ("epoch", 0, 0xFFFFFFFF),
             ("slots", 2, 0x10000),
             ("values_per_packet", 1, 0xFFF),
-            ("switch_udp_port", 1, 0xFFFF),
-            ("expected_bitmap", 1, 0xFFFFFFFF),
-            ("summands", 1, 0xFFFF),
-            ("divisor", 1, 0xFFFF),
         ):
             value = getattr(self, name)
             if not low <= value <= high:
                 raise InvalidTicketError(
                     f"job {self.job_name!r}: {name} is {value}, must be {low}..{high}"
                 )
+        check_trees(f"job {self.job_name!r}", self.trees, self.lanes)
 
-    def _check_trees(self) -> None:
-        who = f"job {self.job_name!r}"
-        if not self.trees and self.world_size > MAX_WORKERS:
-            raise InvalidTicketError(
-                f"{who}: {self.world_size} workers at one switch, which sums at most {MAX_WORKERS}"
-            )
-        if 2 <= self.slots <= 0x10000:  # else that is what is wrong
-            check_trees(who, self.trees, self.lanes)
-        if self.trees and self.trees[0].address != (self.switch_host, self.switch_udp_port):
-            raise InvalidTicketError(
-                f"{who}: its first tree begins at {self.trees[0].where}, and not at its switch"
-                f" {self.switch_host}:{self.switch_udp_port}"
-            )
+    @property
+    def job(self) -> int:
+        """The header's job number in the packets of its first tree."""
+        return self.trees[0].job
 
-    def _usual_bitmap(self) -> int:
-        return self.trees[0].expected_bitmap if self.trees else (1 << self.world_size) - 1
+    @property
+    def switch(self) -> tuple[str, int]:
+        """IPv4 address and UDP port of the first node of its first tree."""
+        return self.trees[0].address
 
     @property
     def lanes(self) -> int:
@@ -132,15 +101,13 @@ class Ticket:
     @property
     def is_at_one_switch(self) -> bool:
         """Whether one switch has all workers: each is a contributor of its own."""
-        return len(self.trees) <= 1 and self.expected_bitmap.bit_count() == self.world_size
+        (first, *others) = self.trees
+        return not others and first.expected_bitmap.bit_count() == self.world_size
 
     def node_of(self, seq: int) -> str:
         """Where the packets of this sequence number go, for people."""
         lane = seq % self.lanes
-        for tree in self.trees:
-            if lane < tree.first_lane + tree.lanes:
-                return tree.where
-        return f"{self.switch_host}:{self.switch_udp_port}"
+        return next(it.where for it in self.trees if lane < it.first_lane + it.lanes)
 
     @property
     def program(self) -> ProgramId:
@@ -159,15 +126,15 @@ class Ticket:
 
         `leads_to`: the node that the worker's link leads to; by default the ticket's first.
         """
-        usual = leads_to or (self.switch_host, self.switch_udp_port)
+        usual = leads_to or self.switch
         return WorkerConfig(
             job=self.job,
             epoch=self.epoch,
             rank=self.rank,
             world_size=self.world_size,
-            expected_bitmap=self.expected_bitmap,
-            summands=self.summands,
-            divisor=self.divisor,
+            expected_bitmap=self.trees[0].expected_bitmap,
+            summands=self.world_size,
+            divisor=self.world_size,
             slots=self.slots,
             values_per_packet=self.values_per_packet,
             stall_timeout_ns=stall_timeout_ns,

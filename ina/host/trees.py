@@ -8,7 +8,7 @@ from ipaddress import AddressValueError, IPv4Address
 
 from ina.extension.host import NodeAddress, Tree
 from ina.host.errors import InvalidTicketError
-from ina.protocol.spec import MAX_WORKERS, PATH_BITS, PATH_BITS_PER_LEVEL
+from ina.protocol.spec import MAX_WORKERS, PATH_BITS, PATH_BITS_PER_LEVEL, path_of
 
 MAX_TREES = 16
 _TOP_SHIFT = PATH_BITS - PATH_BITS_PER_LEVEL
@@ -60,10 +60,26 @@ class TreePlace:
         )
 
 
+def one_switch(
+    job: int, rank: int, world_size: int, slots: int, address: tuple[str, int]
+) -> tuple[TreePlace]:
+    """A rank's place where one switch, at this IPv4 address and UDP port, sums all of them.
+
+    `slots`: the job's, both versions. Raises InvalidTicketError: more ranks than it can sum.
+    """
+    if world_size > MAX_WORKERS:
+        raise InvalidTicketError(
+            f"{world_size} workers at one switch, which sums at most {MAX_WORKERS}"
+        )
+    bitmap = (1 << world_size) - 1
+    lanes = 1 << max(0, slots.bit_length() - 2)
+    return (TreePlace(job, *address, rank, path_of((rank,)), bitmap, 0, lanes),)
+
+
 def check_trees(who: str, trees: Sequence[TreePlace], lanes: int) -> None:
     """Raise InvalidTicketError unless the trees have all `lanes` between them; `who`: the job."""
-    if len(trees) > MAX_TREES:
-        raise InvalidTicketError(f"{who}: {len(trees)} trees, at most {MAX_TREES} are dealt lanes")
+    if not 1 <= len(trees) <= MAX_TREES:
+        raise InvalidTicketError(f"{who}: {len(trees)} trees, 1 to {MAX_TREES} are dealt lanes")
     next_lane = 0
     for number, tree in enumerate(trees):
         where = f"{who}: tree {number}"
@@ -91,7 +107,7 @@ def check_trees(who: str, trees: Sequence[TreePlace], lanes: int) -> None:
                 " root, which its path leads to"
             )
         next_lane += tree.lanes
-    if trees and next_lane != lanes:
+    if next_lane != lanes:
         raise InvalidTicketError(
             f"{who}: its {len(trees)} trees have {next_lane} of {lanes} lanes between them"
         )

@@ -211,7 +211,7 @@ class Rank:
             )
         )
         if own is not None:
-            own.program(joined.aggregator_entities, joined.job)
+            own.program(joined.aggregator_entities, joined.trees[0].job)
         ticket = self.ticket = ticket_of(seat.job, seat.rank, created, joined)
         manner = self._manner = manner_of(seat, ticket)
         name = self.process.name

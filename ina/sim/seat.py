@@ -72,7 +72,7 @@ def open_worker(
     """
     setup = native.WorkerSetup(
         own=(int(seat.address), seat.udp_port),
-        to=(int(IPv4Address(ticket.switch_host)), ticket.switch_udp_port),
+        to=(int(IPv4Address(ticket.switch[0])), ticket.switch[1]),
         packet_cost_ns=seat.packet_cost_ns,
         kibibyte_cost_ns=seat.kibibyte_cost_ns,
         buffer_bytes=seat.buffer_bytes,
@@ -94,7 +94,7 @@ def manner_of(seat: Seat, ticket: Ticket) -> Manner:
         rto=RtoLimits(),
         keep_results=False,
         congestion=seat.congestion,
-        leads_to=(ticket.switch_host, ticket.switch_udp_port),
+        leads_to=ticket.switch,
         wraps_after=seat.wraps_after,
     )
 

@@ -110,11 +110,12 @@ def test_controller() -> None:
 
 
 def test_a_wrong_answer_of_the_controller_is_counted() -> None:
-    reply = pb2.JoinReply(job=5, world_size=2, slots=64)
+    trees = [pb2.Tree(job=5)]
+    reply = pb2.JoinReply(trees=trees, world_size=2, slots=64)
     assert not controller._is_wrong(reply, 2, {4})
     assert controller._is_wrong(reply, 2, {5})  # a job number that another job has
     assert controller._is_wrong(reply, 3, {4})
-    assert controller._is_wrong(pb2.JoinReply(job=5, world_size=2, slots=62), 2, {4})
+    assert controller._is_wrong(pb2.JoinReply(trees=trees, world_size=2, slots=62), 2, {4})
 
 
 def test_ddp() -> None:

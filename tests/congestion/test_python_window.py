@@ -24,6 +24,7 @@ from tests.congestion.windows import Broken, Kept
 from tests.host.cores import MS
 from tests.host.star import Star, even
 from tests.host.test_worker_core import INT32, random_parts
+from tests.host.tickets import direct_ticket
 
 US = 1_000
 MODULE = windows.__name__
@@ -310,7 +311,7 @@ def manner(congestion: Congestion | None) -> Manner:
 
 
 def told(congestion: Congestion) -> Ticket:
-    return Ticket("digits", 1, 1, 0, 2, 64, 64, "127.0.0.1", 1, congestion)
+    return direct_ticket("digits", 1, 1, 0, 2, 64, 64, "127.0.0.1", 1, congestion=congestion)
 
 
 def test_a_controller_cannot_make_a_worker_import_code() -> None:

@@ -149,12 +149,13 @@ def test_the_program_makes_one_copy_for_all_and_answers_resends_to_one() -> None
         controller() as (embedded, workers),
         senders(3, embedded.switch.udp_address(1)) as socks,
     ):
-        job = workers.create("j", 3).job
+        workers.create("j", 3)
         joins = [
             workers.join("j", rank, udp_port=sock.getsockname()[1], takes_shared_results=True)
             for rank, sock in enumerate(socks)
         ]
-        epoch = joins[0].result().epoch
+        joined = joins[0].result()
+        job, epoch = joined.trees[0].job, joined.epoch
         for rank, sock in enumerate(socks):
             header = Header(job=job, epoch=epoch, worker=rank, value_count=64)
             sock.send(encode_header(header) + bytes(4 * 64))

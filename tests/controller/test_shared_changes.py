@@ -192,7 +192,7 @@ def test_a_job_changes_its_mode_and_back(leaves: tuple[int, ...]) -> None:
         assert job.mode == names.SHARED
         assert job.forest is not None
         assert job.forest.root.switch == AGGREGATOR
-        assert job.full_bitmap == (1 << len(leaves)) - 1
+        assert job.mapping.forest.trees[0].full_bitmap == (1 << len(leaves)) - 1
         assert {name: arcs(racks)[name] for name in here} == dict.fromkeys(here, LANES)
         assert racks.used() == dict.fromkeys(NAMES, 0) | {AGGREGATOR: JOB_SLOTS}
         assert f"JOB_REMAPS to mode shared, {JOB_SLOTS} slots, " in told_of(racks)[0]

@@ -88,7 +88,7 @@ def test_a_job_is_placed_below_the_aggregator_and_claims_as_many_slots_as_it_has
     ]
     assert job.forest.trees[0]["agg"].ports == (3,)
     assert job.memory == {"agg": SlotRange(0, 16, 16), "s1": SlotRange(OWN, 16, LANES)}
-    assert (job.slots, job.window, job.full_bitmap) == (16, LANES, 3)
+    assert (job.slots, job.window, job.mapping.forest.trees[0].full_bitmap) == (16, LANES, 3)
     assert (job.switch, job.island) == ("agg", "s1")
     assert (
         job.size_text() == "2 workers below agg, slots 0..15 of agg, 64..71 shared of s1, window 8"
@@ -111,7 +111,7 @@ def test_lanes_are_dealt_among_as_many_aggregators_as_there_are(
     assert [it.switch for it in job.forest.roots] == roots
     own = {name: SlotRange(0, JOB_SLOTS // used, JOB_SLOTS // used) for name in roots}
     assert job.memory == own | {"s1": SlotRange(OWN, JOB_SLOTS, LANES)}
-    assert (job.slots, job.window, job.full_bitmap) == (JOB_SLOTS, LANES, 3)
+    assert (job.slots, job.window, job.mapping.forest.trees[0].full_bitmap) == (JOB_SLOTS, LANES, 3)
     assert len(set(job.numbers)) == used
     # Each is the root of a tree of its own, whose lanes have slots of their own everywhere.
     parts = job.mapping.parts
@@ -283,7 +283,7 @@ def test_over_racks_all_switches_are_shared_below_one_that_is_an_aggregator() ->
         assert {it.switch: it.is_shared for it in job.forest.trees[0]} == {
             "spine": False, "leaf1": True, "leaf2": True
         }  # fmt: skip
-        assert job.full_bitmap == 0b1111
+        assert job.mapping.forest.trees[0].full_bitmap == 0b1111
         racks.assert_agrees()
         # A switch that lost its registers lost nothing that anybody needs; the root has.
         for name in ("leaf1", "spine"):

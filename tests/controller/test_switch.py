@@ -302,7 +302,7 @@ def test_a_controller_without_a_store_leaves_what_it_does_not_know_alone(
                 replies.append(await asyncio.to_thread(one_job, controller.listen_addr))
                 assert len(of_jobs(await controller.show())) == 6 * (turn + 1)
         assert [reply.epoch for reply in replies] == [1, 2]
-        assert [reply.job for reply in replies] == [1, 2]
+        assert [reply.trees[0].job for reply in replies] == [1, 2]
 
     def one_job(address: str) -> pb2.JoinReply:
         with workers_of(address) as workers:

@@ -6,10 +6,12 @@ import queue
 import threading
 import time
 from concurrent import futures
+from dataclasses import asdict
 from typing import Any
 
 import grpc
 
+from ina.host.trees import one_switch
 from ina.protocol.spec import RESULTS_UDP_PORT, VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
@@ -45,8 +47,8 @@ class FakeController(Servicer):  # type: ignore[misc]
         self.switch_host = switch.address[0]
         self.lease_s, self.heartbeat_s, self.window = lease_s, heartbeat_s, window
         self.wire_version = VERSION
-        self.program = pb2.Program()
-        self.verify, self.check_key = "", b""
+        self.program = pb2.Program(mode="pool", target="v1model", values=switch.values)
+        self.verify, self.check_key = "off", b""
         self.trees: list[pb2.Tree] = []
         self.standby = False
         self.ended: str | None = None
@@ -131,7 +133,16 @@ class FakeController(Servicer):  # type: ignore[misc]
             mapping = self.mapping
             if mapping is None and request.to_epoch == self.epoch:
                 mapping = self.last  # it has changed to that
-            return pb2.RemapReply(mapping=mapping)
+            reply = pb2.RemapReply(mapping=mapping)
+            if mapping is not None and not mapping.trees:
+                reply.mapping.trees.extend(self._trees(request.rank, mapping.slots))
+            return reply
+
+    def _trees(self, rank: int, slots: int) -> list[pb2.Tree]:
+        """Where its one switch sums all ranks."""
+        address = (self.switch_host, self.switch.address[1])
+        (place,) = one_switch(JOB, rank, self.world_size, slots, address)
+        return [pb2.Tree(**asdict(place))]
 
     def _hear(self, request: pb2.RemapRequest, mapping: pb2.Mapping) -> None:
         if request.declined:
@@ -157,7 +168,6 @@ class FakeController(Servicer):  # type: ignore[misc]
             context.abort(grpc.StatusCode.ALREADY_EXISTS, "the job has\nanother size")
         self.world_size = request.world_size
         return pb2.CreateJobReply(
-            job=JOB,
             switch_host=self.switch_host,
             switch_udp_port=self.switch.address[1],
             values_per_packet=self.switch.values,
@@ -185,7 +195,6 @@ class FakeController(Servicer):  # type: ignore[misc]
                 context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "rank 1 is missing")
             time.sleep(0.01)
         return pb2.JoinReply(
-            job=JOB,
             epoch=EPOCH,
             world_size=self.world_size,
             slots=self._slots,
@@ -196,7 +205,7 @@ class FakeController(Servicer):  # type: ignore[misc]
             shares_results=self._shares(request.rank),
             verify=self.verify,
             check_key=self.check_key,
-            trees=self.trees,
+            trees=self.trees or self._trees(request.rank, self._slots),
         )
 
     def Heartbeat(self, request: pb2.HeartbeatRequest, context: Any) -> pb2.HeartbeatReply:  # noqa: N802

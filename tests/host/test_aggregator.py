@@ -5,12 +5,9 @@ from __future__ import annotations
 import threading
 
 from ina.host.aggregator import OthersHere
-from ina.host.ticket import Ticket
+from tests.host.tickets import direct_ticket
 
-TICKET = Ticket(
-    job_name="j", job=1, epoch=1, rank=0, world_size=3, slots=4, values_per_packet=64,
-    switch_host="127.0.0.1", switch_udp_port=1,
-)  # fmt: skip
+TICKET = direct_ticket("j", 1, 1, 0, 3, 4, 64, "127.0.0.1", 1)
 DEADLINE_S = 30.0
 
 

@@ -13,13 +13,14 @@ from ina.controller.embedded import Embedded
 from ina.errors import InvalidInputError
 from ina.host import Session, Ticket
 from tests.host.ip_headers import Seen
+from tests.host.tickets import direct_ticket
 
 ECT0 = 2
 ARRAY = np.arange(3000, dtype=np.int32)
 
 
 def ticket(port: int) -> Ticket:
-    return Ticket("dscp", 1, 1, 0, 1, 64, 64, "127.0.0.1", port)
+    return direct_ticket("dscp", 1, 1, 0, 1, 64, 64, "127.0.0.1", port)
 
 
 @pytest.mark.parametrize("threads", [1, 4])
@@ -53,7 +54,7 @@ def seen_of(dscp: int | None, tenant: str) -> Iterator[tuple[Seen, tuple[str, in
             embedded.controller_addr, "job", 0, 1, tenant=tenant, dscp=dscp, transport="udp"
         ) as session:
             assert (session.all_reduce(ARRAY) == ARRAY).all()
-            yield seen, (session.ticket.switch_host, session.ticket.switch_udp_port), session
+            yield seen, session.ticket.switch, session
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from ina._native.congestion import Choice
 from ina.errors import InaError
-from ina.host import RecoveryError, Ticket
+from ina.host import RecoveryError
 from ina.host.frozen import Frozen, export_of
 from ina.host.recovery import Export, Lane, MappedLanes, Pending, Plan, Sum, Transfer, average, plan
 from ina.testing import numerics
 from tests.host.cores import EPOCH, JOB
 from tests.host.star import Star, late, scattered
 from tests.host.test_worker_core import INT32, random_parts
+from tests.host.tickets import direct_ticket
 
 VALUES = 64
 DTYPES = (INT32, *numerics.FLOATS)
@@ -78,7 +79,9 @@ class Job:
         self.reuse_what_is_done()
         frozen = []
         for rank, worker in enumerate(self.star.workers):
-            ticket = Ticket("t", JOB, EPOCH, rank, self.world_size, 4, VALUES, "127.0.0.1", 1)
+            ticket = direct_ticket(
+                "t", JOB, EPOCH, rank, self.world_size, 4, VALUES, "127.0.0.1", 1
+            )
             submitted = worker.counters.tensors_submitted
             assert worker.freeze()
             frozen.append(Frozen(worker, export_of(ticket, submitted, worker), {}))

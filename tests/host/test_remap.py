@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from ina.host import OperationTimeoutError, Session
-from ina.host.ticket import Ticket
 from ina.host.udp import UdpLink
 from ina.protocol.spec import RESULTS_UDP_PORT
 from tests.host.remapped import JOB, NEVER_NS, Mapped, Tensors
 from tests.host.test_freeze import recover
+from tests.host.tickets import direct_ticket
 from tests.host.udp_model import UdpModel, closing
 
 VALUES = 64
@@ -31,7 +31,7 @@ def sessions_of(
         link.listen(switch.group, RESULTS_UDP_PORT)
     return [
         Session(
-            Ticket("test", JOB, 1, rank, count, slots, switch.values, *switch.address),
+            direct_ticket("test", JOB, 1, rank, count, slots, switch.values, *switch.address),
             link,
             threads=threads[rank % len(threads)],
             **options,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 
 from ina.extension.congestion import Choice
@@ -9,8 +11,10 @@ from ina.extension.host import RtoLimits, WorkerConfig
 from ina.host.calls import RemapWord
 from ina.host.manner import Manner
 from ina.host.remapping import Remapping
-from ina.host.ticket import Ticket
+from ina.host.trees import TreePlace
+from ina.protocol.spec import path_of
 from ina.rpc import controller_pb2 as pb2
+from tests.host.tickets import direct_ticket
 
 TO, S = 8, 20
 
@@ -41,7 +45,11 @@ class Steps:
 
 
 def mapping(*, first: int = 0, waits: bool = False, epoch: int = TO) -> pb2.Mapping:
-    return pb2.Mapping(epoch=epoch, slots=8, window=4, first_operation=first, waits=waits)
+    place = TreePlace(1, "127.0.0.1", 4000, 1, path_of([1]), 0b11, 0, 4)
+    return pb2.Mapping(
+        epoch=epoch, slots=8, window=4, first_operation=first, waits=waits,
+        trees=[pb2.Tree(**asdict(place))],
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -51,7 +59,7 @@ def steps() -> Steps:
 
 @pytest.fixture
 def remapping(steps: Steps) -> Remapping:
-    ticket = Ticket("j", 1, 7, 1, 2, 16, 64, "127.0.0.1", 4000)
+    ticket = direct_ticket("j", 1, 7, 1, 2, 16, 64, "127.0.0.1", 4000)
     manner = Manner(1_000_000, RtoLimits(), False, None, ("127.0.0.1", 4000))
     return Remapping(ticket, manner, steps, lambda _: None)
 

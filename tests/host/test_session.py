@@ -25,14 +25,15 @@ from ina.host import (
     RanksDifferError,
     Session,
     SessionClosedError,
-    Ticket,
     TransportError,
     UnsupportedDtypeError,
     UnsupportedOpError,
     WorldSizeError,
 )
+from ina.host.udp import UdpLink
 from ina.protocol.spec import ValueType
 from ina.testing import numerics
+from tests.host.tickets import direct_ticket
 from tests.host.udp_model import UdpModel, closing
 
 INT32 = np.dtype(np.int32)
@@ -233,7 +234,7 @@ def test_no_switch_at_the_address() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
-    ticket = Ticket("test", 1, 1, 0, 1, 4, 64, "127.0.0.1", port)
+    ticket = direct_ticket("test", 1, 1, 0, 1, 4, 64, "127.0.0.1", port)
     with Session.direct(ticket, op_timeout_s=0.3) as session:
         with pytest.raises(OperationTimeoutError, match=f"nothing listens .* 127.0.0.1:{port}"):
             session.all_reduce(np.ones(3, np.float32))
@@ -243,12 +244,14 @@ def test_no_switch_at_the_address() -> None:
 @pytest.mark.parametrize("host", ["256.0.0.1", "no such host"])
 def test_an_address_that_is_none(host: str) -> None:
     with pytest.raises(TransportError, match="no UDP socket towards the switch"):
-        Session.direct(Ticket("test", 1, 1, 0, 1, 4, 64, host, 17760))
+        UdpLink.open(host, 17760)
+    with pytest.raises(InvalidTicketError, match=f"host {host!r} is no IPv4 address"):
+        direct_ticket("test", 1, 1, 0, 1, 4, 64, host, 17760)
 
 
 def test_33_workers_of_one_switch_are_refused_with_the_reason() -> None:
     with pytest.raises(InvalidTicketError, match="33 workers at one switch, which sums at most 32"):
-        Ticket("test", 1, 1, 0, 33, 4, 64, "127.0.0.1", 17760)
+        direct_ticket("test", 1, 1, 0, 33, 4, 64, "127.0.0.1", 17760)
     with pytest.raises(WorldSizeError, match="rank 2"):
         Session.join("127.0.0.1:1", "test", 2, 2)
 
@@ -379,13 +382,14 @@ def test_a_program_that_forgets_to_close_ends_cleanly() -> None:
     script = """
 import sys
 import numpy as np
-from ina.host import Session, Ticket
+from ina.host import Session, Ticket, one_switch
 from ina.host.udp import open_socket
 address = ("127.0.0.1", int(sys.argv[1]))
 sock = open_socket(*address)
 print(sock.getsockname()[1], flush=True)
 sys.stdin.readline()
-session = Session.direct(Ticket("test", 7, 1, 0, 1, 64, 64, *address), sock)
+trees = one_switch(7, 0, 1, 64, address)
+session = Session.direct(Ticket("test", 1, 0, 1, 64, 64, trees), sock)
 handle = session.all_reduce(np.ones(5, np.int32), async_op=True)
 handle.add_done_callback(lambda handle: None)
 print(handle.wait().sum(), flush=True)

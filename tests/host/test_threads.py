@@ -23,12 +23,12 @@ from ina.host import (
     SessionClosedError,
     SessionFrozenError,
     SwitchLostError,
-    Ticket,
 )
 from ina.host.threads import wanted
 from ina.testing import numerics
 from tests.host.test_freeze import recover
 from tests.host.test_session import parts_of, reduce_all
+from tests.host.tickets import direct_ticket
 from tests.host.udp_model import UdpModel, closing
 
 INT32 = np.dtype(np.int32)
@@ -180,7 +180,7 @@ def test_numbers_that_are_refused(threads: int) -> None:
     with pytest.raises(InvalidInputError, match=rf"threads={threads}: want 1, 2, 4, 8, or 0"):
         Session.join("127.0.0.1:1", "j", 0, 1, threads=threads)
     with pytest.raises(InvalidInputError, match=rf"threads={threads}: want 1, 2, 4, 8, or 0"):
-        Session.direct(Ticket("t", 1, 1, 0, 1, 4, 64, "127.0.0.1", 9), threads=threads)
+        Session.direct(direct_ticket("t", 1, 1, 0, 1, 4, 64, "127.0.0.1", 9), threads=threads)
 
 
 def test_a_missing_worker_is_reported() -> None:
@@ -216,7 +216,7 @@ def test_no_switch_at_the_address() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
-    ticket = Ticket("test", 1, 1, 0, 1, 64, 64, "127.0.0.1", port)
+    ticket = direct_ticket("test", 1, 1, 0, 1, 64, 64, "127.0.0.1", port)
     with Session.direct(ticket, op_timeout_s=0.3, threads=4) as session:
         with pytest.raises(OperationTimeoutError, match=f"nothing listens .* 127.0.0.1:{port}"):
             session.all_reduce(np.ones(64 * 40, np.float32))

@@ -3,46 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from ina._native.host import RtoLimits, WorkerCore
-from ina.controller.embedded import Embedded
-from ina.host import Session
 from ina.host.arrays import VALUE_TYPES
 from ina.host.errors import InvalidTicketError
-from ina.host.join import JoinRequest, _grant
-from ina.host.ticket import Ticket
-from ina.host.trees import TreePlace
-from ina.host.wishes import NO_WISHES
 from ina.p4.catalogue import ProgramId
 from ina.protocol.codec import decode, encode
 from ina.protocol.spec import Kind
-from ina.rpc import controller_pb2 as pb2
+from tests.host.tickets import direct_ticket
 
-TICKET = Ticket("j", 1, 1, 1, 3, 64, 64, "127.0.0.1", 17760)
-
-
-def numbers(ticket: Ticket) -> tuple[int, int, int]:
-    return ticket.expected_bitmap, ticket.summands, ticket.divisor
-
-
-def test_where_nothing_is_said_all_ranks_are_in_each_sum() -> None:
-    assert numbers(TICKET) == (0b111, 3, 3)
-    assert numbers(replace(TICKET, expected_bitmap=0b10, summands=12, divisor=24)) == (2, 12, 24)
+TICKET = direct_ticket("j", 1, 1, 1, 3, 64, 64, "127.0.0.1", 17760)
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"expected_bitmap": 0b101}, "expected_bitmap 0x5 lacks rank 1"),
-        ({"expected_bitmap": 1 << 32 | 2}, "expected_bitmap is 4294967298, must be 1..4294967295"),
-        ({"summands": 1 << 16}, "summands is 65536, must be 1..65535"),
+        ({"epoch": 1 << 32}, r"epoch is 4294967296, must be 0\.\.4294967295"),
+        ({"slots": 1}, r"slots is 1, must be 2\.\.65536"),
         ({"mode": "sparse"}, "its switch runs sparse, 64 values a packet; workers speak pool"),
-        ({"divisor": -1}, "divisor is -1, must be 1..65535"),
+        ({"trees": ()}, "0 trees, 1 to 16 are dealt lanes"),
     ],
 )
 def test_what_cannot_be(change: dict[str, int], says: str) -> None:
@@ -50,28 +33,11 @@ def test_what_cannot_be(change: dict[str, int], says: str) -> None:
         replace(TICKET, **cast(Any, change))
 
 
-def test_a_first_tree_begins_at_the_ticket_s_switch() -> None:
-    tree = TreePlace(TICKET.job, "10.0.0.9", 1, 0, 0, 1, 0, TICKET.lanes)
-    says = r"its first tree begins at 10\.0\.0\.9:1, and not at its switch "
-    with pytest.raises(InvalidTicketError, match=says):
-        replace(TICKET, trees=(tree,), expected_bitmap=1)
-
-
-@pytest.mark.parametrize(
-    ("said", "meant"),
-    [
-        (pb2.JoinReply(), (0b111, 3, 3)),  # of a controller that does not know them
-        (pb2.JoinReply(expected_bitmap=6, summands=8, divisor=9), (6, 8, 9)),
-    ],
-)
-def test_the_controller_s_answer_decides(said: pb2.JoinReply, meant: tuple[int, int, int]) -> None:
-    said.MergeFrom(pb2.JoinReply(job=1, epoch=1, world_size=3, slots=64, window=32))
-    created = pb2.CreateJobReply(
-        job=1, switch_host="127.0.0.1", switch_udp_port=17760, values_per_packet=64, slots=64
-    )
-    request = SimpleNamespace(job="j", rank=1, wishes=NO_WISHES)
-    grant = _grant(cast(JoinRequest, request), created, said, cast(Any, None), None)
-    assert numbers(grant.ticket) == meant
+def test_its_job_and_its_switch_are_those_of_its_first_tree() -> None:
+    assert (TICKET.job, TICKET.switch) == (1, ("127.0.0.1", 17760))
+    config = TICKET.worker_config(stall_timeout_ns=1, rto=RtoLimits(), keep_results=False)
+    assert (config.job, config.expected_bitmap) == (1, 0b111)
+    assert (config.summands, config.divisor) == (3, 3)
 
 
 def test_the_ticket_names_the_program() -> None:
@@ -79,16 +45,12 @@ def test_the_ticket_names_the_program() -> None:
     assert str(replace(TICKET, target="tofino").program) == "pool on tofino, 64 values a packet"
 
 
-def test_the_core_is_told_each_of_them() -> None:
-    ticket = replace(TICKET, expected_bitmap=0b11, summands=12, divisor=24)
-    config = ticket.worker_config(stall_timeout_ns=1, rto=RtoLimits(), keep_results=False)
-    assert (config.expected_bitmap, config.summands, config.divisor) == (0b11, 12, 24)
-
-
 def test_a_whole_sum_is_what_the_bitmap_and_the_summands_say() -> None:
     """Twelve summands in the packets of ranks 1 and 2: as where switches sum what others summed."""
-    ticket = replace(TICKET, expected_bitmap=0b110, summands=12, divisor=24)
+    (tree,) = TICKET.trees
+    ticket = replace(TICKET, trees=(replace(tree, expected_bitmap=0b110),))
     config = ticket.worker_config(stall_timeout_ns=10**12, rto=RtoLimits(), keep_results=False)
+    config.summands, config.divisor = 12, 24
     core = WorkerCore(config)
     ours, out = np.full(64, 1.5, np.float32), np.zeros(64, np.float32)
     value_type = VALUE_TYPES[ours.dtype]
@@ -116,20 +78,3 @@ def test_a_whole_sum_is_what_the_bitmap_and_the_summands_say() -> None:
     header, values = decode(*core.poll_transmit(0))
     core.on_result(result(0b110, 3), 0)
     assert core.mismatch is not None
-
-
-def test_an_average_is_divided_by_the_ticket_s_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And so the ticket's, not the world's size, is what the core has."""
-    made = Ticket.__post_init__
-
-    def of_ten(ticket: Ticket) -> None:
-        object.__setattr__(ticket, "divisor", 10)
-        made(ticket)
-
-    monkeypatch.setattr(Ticket, "__post_init__", of_ten)
-    with (
-        Embedded(values=64) as place,
-        Session.join(place.controller_addr, "tenth", 0, 1) as session,
-    ):
-        got = session.all_reduce(np.full(100, 20, np.int32), op="avg")
-    assert (got == 2).all()

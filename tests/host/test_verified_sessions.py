@@ -17,6 +17,7 @@ from ina.protocol.slot_model import Outcome, Slot
 from ina.protocol.switch_model import Departure, ModelJob, SwitchModel
 from ina.protocol.verify import Verify
 from tests.host.fake_controller import FakeController
+from tests.host.tickets import direct_ticket
 from tests.host.udp_model import UdpModel, closing
 
 KEY = bytes(range(16))
@@ -126,7 +127,7 @@ def test_the_controller_tells_all_alike(asked: Verify | None) -> None:
 
 
 def test_tickets() -> None:
-    ticket = Ticket("test", 1, 1, 0, 1, 4, 64, "127.0.0.1", 9)
+    ticket = direct_ticket("test", 1, 1, 0, 1, 4, 64, "127.0.0.1", 9)
     assert ticket.verify == "off"
     keyed = replace(ticket, verify="keyed", check_key=KEY)
     assert pickle.loads(pickle.dumps(keyed)) == keyed

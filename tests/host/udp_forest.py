@@ -105,8 +105,8 @@ class UdpForest:
         assert self.forest is not None
         places = tuple(self.forest.places[rank])
         return Ticket(
-            "forest", places[0].job, self.epoch, rank, workers, 2 * sum(self.lanes), self.values,
-            *places[0].address, trees=places, verify="accidents",
+            "forest", self.epoch, rank, workers, 2 * sum(self.lanes), self.values,
+            trees=places, verify="accidents",
         )  # fmt: skip
 
     def _serve(self) -> None:

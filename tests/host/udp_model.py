@@ -18,6 +18,7 @@ from ina.host.udp import UdpLink
 from ina.protocol.codec import encode
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT
 from ina.protocol.switch_model import Attachment, ModelJob, Sharing, SwitchModel
+from tests.host.tickets import direct_ticket
 
 
 @contextmanager
@@ -142,7 +143,9 @@ class UdpModel:
             self.model.remove_older(job, epoch)
 
     def ticket(self, job: int, epoch: int, rank: int, count: int) -> Ticket:
-        return Ticket("test", job, epoch, rank, count, self.slots, self.values, *self.address)
+        return direct_ticket(
+            "test", job, epoch, rank, count, self.slots, self.values, *self.address
+        )
 
     def _lost(self) -> bool:
         return self._random.random() < self._loss

@@ -16,16 +16,14 @@ from ina.host.metrics import SessionCollector, address_from
 from ina.host.stats import SessionStats
 from ina.host.ticket import Ticket
 from ina.metrics import MetricsAddressError, MetricsListenError, MetricsServer
+from tests.host.tickets import direct_ticket
 from tests.metrics.scrape import Scraped, scrape
 
 NOT_EXPORTED = {"last_seq", "gso", "gro", "transport", "threads", "queues"}  # no quantities
 
 
 def ticket(job: str = "train", rank: int = 1) -> Ticket:
-    return Ticket(
-        job_name=job, job=1, epoch=1, rank=rank, world_size=4, slots=512, values_per_packet=64,
-        switch_host="127.0.0.1", switch_udp_port=1,
-    )  # fmt: skip
+    return direct_ticket(job, 1, 1, rank, 4, 512, 64, "127.0.0.1", 1)
 
 
 def counted() -> SessionStats:

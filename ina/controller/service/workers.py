@@ -95,7 +95,6 @@ class WorkerService(rpc.ControllerServicer):
         group = data.results_group(job)
         registry = self._coordinator.registry
         return pb2.CreateJobReply(
-            job=job.number,
             switch=first,
             switch_host=data.switch.data_host,
             switch_udp_port=data.switch.data_udp_port,
@@ -107,7 +106,6 @@ class WorkerService(rpc.ControllerServicer):
             results_udp_port=0 if group is None else RESULTS_UDP_PORT,
             wire_version=VERSION,
             takes_host_nodes=True,
-            mode=job.mode,
             wants_aggregator=registry.sharing.wants_aggregator(job),
         )
 
@@ -118,7 +116,6 @@ class WorkerService(rpc.ControllerServicer):
         await self._look_at_token(context, request)
         job = await answer(context, self._join(request))
         return pb2.JoinReply(
-            job=job.number,
             epoch=job.epoch,
             world_size=job.world_size,
             slots=job.slots,
@@ -127,9 +124,6 @@ class WorkerService(rpc.ControllerServicer):
             heartbeat_s=self._detector.leases.heartbeat_s,
             member_key=tokens.member_key(job.key_seed, job.epoch, request.rank),
             shares_results=self._coordinator.shares_results(job, request.rank),
-            expected_bitmap=job.full_bitmap,
-            summands=job.world_size,
-            divisor=job.world_size,
             congestion=self._windows.congestion(job),
             verify=job.verify or "off",
             check_key=tokens.check_key(job.key_seed, job.epoch) if job.verify == "keyed" else b"",
@@ -218,7 +212,7 @@ class WorkerService(rpc.ControllerServicer):
         if request.wire_version != VERSION:
             raise JobRequestError(
                 f"job {request.name!r}: this worker's ina sends packets of wire format"
-                f" {request.wire_version or 1}, the controller's switch takes {VERSION}; install"
+                f" {request.wire_version}, the controller's switch takes {VERSION}; install"
                 " the same version of ina"
             )
         if len(request.token) > MAX_TOKEN_CHARS:
@@ -320,10 +314,7 @@ class WorkerService(rpc.ControllerServicer):
         """
         who = _who(request)
         if not request.member_key:
-            raise JobRequestError(
-                f"{who}: the call carries no member key: this worker's ina is older than the"
-                " controller's; install the same version"
-            )
+            raise JobRequestError(f"{who}: the call carries no member key")
         job = self._find(request.name, request.epoch, request.rank)
         if job is None:
             end = self._fatal_end(request.name, request.epoch)

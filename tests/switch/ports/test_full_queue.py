@@ -12,8 +12,9 @@ import pytest
 
 from ina import netns
 from ina._native import switch as native
-from ina.host import Session, Ticket
+from ina.host import Session
 from ina.netns import End
+from tests.host.tickets import direct_ticket
 from tests.switch.ports.conftest import Reflector, wait_until
 from tests.switch.ports.namespaces import Host, hosts, ip
 
@@ -59,7 +60,9 @@ def test_a_worker(host: Host) -> None:
     netns.shape(End(host.namespace, "eth0"), SLOW_BIT_S, BURST_BYTES, QUEUE_BYTES)
     with contextlib.closing(host.udp_socket()) as sock:
         sock.connect((OURS, 17760))
-        session = Session.direct(Ticket("j", 1, 1, 0, 2, 512, 256, OURS, 17760), sock, threads=1)
+        session = Session.direct(
+            direct_ticket("j", 1, 1, 0, 2, 512, 256, OURS, 17760), sock, threads=1
+        )
         with contextlib.closing(session):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
             session.all_reduce(np.ones(256 * 1000, np.int32), async_op=True)
