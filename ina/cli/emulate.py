@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from types import FrameType
@@ -17,6 +17,7 @@ import typer
 from rich.console import Group
 from typer.core import TyperGroup
 
+from ina.cli.common.options import command
 from ina.cli.common.output import console, emit, table
 from ina.emulate import job, remains
 from ina.emulate.emulation import Emulation, emulate
@@ -104,42 +105,50 @@ def up(
         emulation.hold()
 
 
-@app.command()
-def run(
-    ctx: typer.Context,
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Of ``ina emulate run``."""
+
+    ctx: typer.Context
     topology: Annotated[
         Path | None,
         typer.Argument(metavar="[TOPOLOGY] -- COMMAND...", help="The network; what runs in it."),
-    ] = None,
+    ] = None
     hosts: Annotated[
         str, typer.Option(help="Only these, separated by commas; rank 0 first. [all]")
-    ] = "",
-    timeout_s: Annotated[float, typer.Option(min=0.001, help="Deadline of the command.")] = 3600.0,
-    switch: SwitchOption = None,
-    name: NameOption = "",
-    out: OutOption = None,
-    pcap: PcapOption = False,
-    ina: InaOption = False,
-    placement: PlacementOption = "",
-    json: JsonOption = False,
-) -> None:
+    ] = ""
+    timeout_s: Annotated[float, typer.Option(min=0.001, help="Deadline of the command.")] = 3600.0
+    switch: SwitchOption = None
+    name: NameOption = ""
+    out: OutOption = None
+    pcap: PcapOption = False
+    ina: InaOption = False
+    placement: PlacementOption = ""
+    json: JsonOption = False
+
+
+@app.command()
+@command(RunOptions)
+def run(asked: RunOptions) -> None:
     """Run a command on every host at once: one rank a host, or as many as the file says.
 
     With TOPOLOGY, in a network that is there for this command alone; without, in the one that runs.
     Each rank has MASTER_ADDR, RANK, WORLD_SIZE and the like; torchrun reads its own from PET_*.
     """
-    command = _command(ctx)
-    if topology is None:
-        if switch or out or pcap or ina or placement:
+    command = _command(asked.ctx)
+    if asked.topology is None:
+        if asked.switch or asked.out or asked.pcap or asked.ina or asked.placement:
             raise InvalidInputError(
                 "--switch, --out, --pcap, --ina and --placement are for a network of its own: name"
                 " a TOPOLOGY"
             )
-        _run_in(remains.running(name), command, hosts, timeout_s, json)
+        _run_in(remains.running(asked.name), command, asked.hosts, asked.timeout_s, asked.json)
         return
-    network = with_placement(_load(topology, switch, name, ina), placement)
-    with _network(network, out, pcap) as emulation:
-        _run_in(emulation.state, command, hosts, timeout_s, json, emulation)
+    network = with_placement(
+        _load(asked.topology, asked.switch, asked.name, asked.ina), asked.placement
+    )
+    with _network(network, asked.out, asked.pcap) as emulation:
+        _run_in(emulation.state, command, asked.hosts, asked.timeout_s, asked.json, emulation)
 
 
 @app.command("exec")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ina.cli.common.options import command
 from ina.cli.common.output import console, emit, table
 from ina.cli.common.progress import progress
 from ina.errors import InvalidInputError
@@ -78,61 +79,69 @@ def conformance(
     _report(device, verdicts, as_json)
 
 
-@app.command()
-def diff(
-    device: Annotated[str, DEVICE] = "soft",
+@dataclass(frozen=True, kw_only=True)
+class DiffOptions:
+    """Of ``ina test diff``."""
+
+    device: Annotated[str, DEVICE] = "soft"
     against: Annotated[
         str, typer.Option(metavar="NAME", help="The reference: it steers the traffic.")
-    ] = "model",
-    port_map: Annotated[list[str] | None, PORT_MAP] = None,
-    packets: Annotated[
-        int, typer.Option(min=1, help="Packets to compare, for each build.")
-    ] = 10_000,
-    mode: Annotated[str, MODE] = names.DEFAULT_MODE,
-    values: Annotated[int, VALUES] = 0,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same packets.")] = 1,
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where a difference is written.")
-    ] = Path("ina-difference"),
+    ] = "model"
+    port_map: Annotated[list[str] | None, PORT_MAP] = None
+    packets: Annotated[int, typer.Option(min=1, help="Packets to compare, for each build.")] = (
+        10_000
+    )
+    mode: Annotated[str, MODE] = names.DEFAULT_MODE
+    values: Annotated[int, VALUES] = 0
+    seed: Annotated[int, typer.Option(help="The same seed gives the same packets.")] = 1
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where a difference is written.")] = (
+        Path("ina-difference")
+    )
     minimise_s: Annotated[
         float, typer.Option(metavar="SECONDS", help="Time to look for a shorter case.")
-    ] = 120.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-) -> None:
+    ] = 120.0
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False
+
+
+@app.command()
+@command(DiffOptions)
+def diff(asked: DiffOptions) -> None:
     """Send the same random, mutated and hostile packets to two devices; compare all that leaves.
 
     Exit code 1 at the first difference: it is minimised and written as a case and as pcap files.
     """
-    wanted = builds(values)
-    require_mode("--mode", mode)
+    wanted = builds(asked.values)
+    require_mode("--mode", asked.mode)
     done = []
     with (
-        progress(f"opening {against} and {device}", packets * len(wanted)) as told,
-        open_device(against, mode=mode) as reference,
-        open_device(device, port_map or (), mode) as under_test,
+        progress(
+            f"opening {asked.against} and {asked.device}", asked.packets * len(wanted)
+        ) as told,
+        open_device(asked.against, mode=asked.mode) as reference,
+        open_device(asked.device, asked.port_map or (), asked.mode) as under_test,
     ):
         for build in wanted:
-            what = f"{against} and {device}, {build} values"
+            what = f"{asked.against} and {asked.device}, {build} values"
             told.update(what)
-            comparison = Comparison(reference, under_test, build, seed)
-            finding = comparison.run(packets, told.advance)
+            comparison = Comparison(reference, under_test, build, asked.seed)
+            finding = comparison.run(asked.packets, told.advance)
             done.append({"values": build, **asdict(comparison.tally)})
             if finding is not None:
                 told.update(f"{what}: looking for a shorter case")
-                finding = minimise(finding, reference, under_test, budget_s=minimise_s)
-                written = save_finding(finding, device, under_test, out)
+                finding = minimise(finding, reference, under_test, budget_s=asked.minimise_s)
+                written = save_finding(finding, asked.device, under_test, asked.out)
                 break
         else:
             finding, written = None, []
     document = {
-        "device": device,
-        "against": against,
-        "seed": seed,
+        "device": asked.device,
+        "against": asked.against,
+        "seed": asked.seed,
         "builds": done,
         "differences": list(finding.differences) if finding else [],
         "files": [str(path) for path in written],
     }
-    emit(document, as_json, _told(document))
+    emit(document, asked.as_json, _told(document))
     raise typer.Exit(int(finding is not None))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +12,10 @@ from ina.bench import advise as bench
 from ina.bench import allreduce, ddp, parse
 from ina.bench.report import Report, load, rows_of
 from ina.bench.testbed import LOOPBACK
-from ina.cli.bench.output import JsonOption, Outputs, SaveOption, number, steps
+from ina.cli.bench.output import SavedOptions, number, steps
 from ina.cli.bench.testbeds import Loopback
 from ina.cli.common import torchrun
+from ina.cli.common.options import command
 from ina.errors import InvalidInputError
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, MAX_WORKERS
 
@@ -26,77 +28,86 @@ COLUMNS = (
 )
 
 
-def advise(
-    workers: Annotated[int, typer.Option(help="Of the job, 2 to 32.")] = 4,
+@dataclass(frozen=True, kw_only=True)
+class AdviseOptions(SavedOptions):
+    """Of ``ina bench advise``."""
+
+    workers: Annotated[int, typer.Option(help="Of the job, 2 to 32.")] = 4
     link: Annotated[
         str, typer.Option(help="Rate of each worker's link, as 10gbit; or loopback: measured.")
-    ] = LOOPBACK,
+    ] = LOOPBACK
     model: Annotated[
         str,
         typer.Option(
             help="digits, resnet50 or gpt2: gradients and, of digits alone, compute time."
         ),
-    ] = "",
+    ] = ""
     compute_ms: Annotated[
         float | None, typer.Option(min=0, help="Of a step of your job without communication.")
-    ] = None,
+    ] = None
     gradient_mb: Annotated[
         float | None, typer.Option(min=0, help="Gradients of a step of your job, 10^6 bytes.")
-    ] = None,
+    ] = None
     buckets: Annotated[
         int | None, typer.Option(min=1, help="All-reduces of a step [DDP's, of 25 MiB].")
-    ] = None,
-    mtu: Annotated[int, typer.Option(help="Of the path to the switch, in bytes.")] = 1500,
+    ] = None
+    mtu: Annotated[int, typer.Option(help="Of the path to the switch, in bytes.")] = 1500
     costs: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help="Latency and CPU cost from a saved `ina bench allreduce` [measured now].",
         ),
-    ] = None,
-    save: SaveOption = None,
-    json: JsonOption = False,
-) -> None:
+    ] = None
+
+
+@command(AdviseOptions)
+def advise(asked: AdviseOptions) -> None:
     """Say what limits a training job, and what in-network aggregation can change about it.
 
     The job is described by its compute time and gradients a step, or by --model, which measures
     them here. What an all-reduce costs on this machine is measured, or read from --costs.
     """
-    parse.numbers("--workers", str(workers), 2, MAX_WORKERS)
-    rate = None if link == LOOPBACK else parse.rate_bit_s("--link", link)
-    if model and model not in ddp.MODELS:
-        raise InvalidInputError(f"--model {model}: want one of {', '.join(ddp.MODELS)}")
-    if not model and (compute_ms is None or gradient_mb is None):
+    parse.numbers("--workers", str(asked.workers), 2, MAX_WORKERS)
+    rate = None if asked.link == LOOPBACK else parse.rate_bit_s("--link", asked.link)
+    if asked.model and asked.model not in ddp.MODELS:
+        raise InvalidInputError(f"--model {asked.model}: want one of {', '.join(ddp.MODELS)}")
+    if not asked.model and (asked.compute_ms is None or asked.gradient_mb is None):
         raise InvalidInputError("want --compute-ms and --gradient-mb, or --model")
-    if model and model not in ddp.COMPUTING_MODELS and compute_ms is None:
+    if asked.model and asked.model not in ddp.COMPUTING_MODELS and asked.compute_ms is None:
         raise InvalidInputError(
-            f"--model {model}: it has the model's gradients but computes nothing: want --compute-ms"
+            f"--model {asked.model}: it has the model's gradients but computes nothing:"
+            " want --compute-ms"
         )
-    outputs = Outputs("advise", json, save)
+    outputs = asked.outputs("advise")
     with steps("advise", 2) as bar:
         bar.say("what an all-reduce costs here")
-        measured = load(costs) if costs is not None else _measure_costs()
+        measured = load(asked.costs) if asked.costs is not None else _measure_costs()
         price = bench.costs_of(measured)
-        link_bit_s = bench.loopback_bit_s(measured, workers) if rate is None else rate
+        link_bit_s = bench.loopback_bit_s(measured, asked.workers) if rate is None else rate
         bar.done("what a step computes")
-        found = _measure_model(model, compute_ms) if model else None
+        found = _measure_model(asked.model, asked.compute_ms) if asked.model else None
         bar.done("done")
-    compute_s = compute_ms / 1e3 if compute_ms is not None else (found.compute_s if found else 0.0)
-    nbytes = round(gradient_mb * 1e6) if gradient_mb is not None else 0
+    compute_s = (
+        asked.compute_ms / 1e3
+        if asked.compute_ms is not None
+        else (found.compute_s if found else 0.0)
+    )
+    nbytes = round(asked.gradient_mb * 1e6) if asked.gradient_mb is not None else 0
     if found is not None and not nbytes:
         nbytes = found.gradient_bytes
-    count = buckets or (found.buckets if found else max(1, -(-nbytes // _BUCKET_BYTES)))
-    job = bench.KnownJob(workers, compute_s, nbytes, count, link_bit_s, mtu)
+    count = asked.buckets or (found.buckets if found else max(1, -(-nbytes // _BUCKET_BYTES)))
+    job = bench.KnownJob(asked.workers, compute_s, nbytes, count, link_bit_s, asked.mtu)
     advice = bench.advise(job, price)
     report = Report(
         bench=outputs.bench,
-        settings={"model": model, "link": link, **rows_of([job])[0]},
+        settings={"model": asked.model, "link": asked.link, **rows_of([job])[0]},
         rows=[{**rows_of([advice])[0], "costs": rows_of([price])[0]}],
         ratios=[],
         wrong=measured.wrong + (found.wrong if found is not None else 0),
         notes=[
             advice.text,
-            f"{advice.values} values a packet: the largest build for an MTU of {mtu}"
+            f"{advice.values} values a packet: the largest build for an MTU of {asked.mtu}"
             " (the controller's switch.values = 0 chooses so by itself)",
             "a model: two thirds of the computing hide communication, but not that of the last"
             " bucket; latency and CPU time as measured on this machine",
@@ -104,14 +115,14 @@ def advise(
     )
     cells = [
         (
-            *(workers, number(1e3 * compute_s, 1), number(nbytes / 1e6, 1), count),
+            *(asked.workers, number(1e3 * compute_s, 1), number(nbytes / 1e6, 1), count),
             *(number(1e3 * advice.wire_s, 1), number(1e3 * advice.cpu_s, 1)),
             *(number(1e3 * advice.latency_s, 1), number(1e3 * advice.ina_step_s, 1)),
             *(number(1e3 * advice.gloo_step_s, 1), number(advice.gain)),
             *(number(advice.gain_at_most), advice.values),
         )
     ]
-    outputs.finish(report, COLUMNS, cells, title=f"{advice.bound}-bound, links {link}")
+    outputs.finish(report, COLUMNS, cells, title=f"{advice.bound}-bound, links {asked.link}")
 
 
 def _measure_costs() -> Report:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
@@ -24,13 +24,9 @@ from ina.cli.bench.options import (
     dtype_bytes,
 )
 from ina.cli.bench.output import (
-    DEFAULT_TOLERANCE,
-    BaselineOption,
-    JsonOption,
+    ComparedOptions,
     Outputs,
     PlotOption,
-    SaveOption,
-    ToleranceOption,
     number,
     steps,
 )
@@ -43,6 +39,7 @@ from ina.cli.bench.testbeds import (
     values_for,
 )
 from ina.cli.common import torchrun
+from ina.cli.common.options import command
 from ina.cli.common.window import WindowOption, WindowValuesOption, window_of
 from ina.errors import InvalidInputError
 from ina.host.threads import check_threads
@@ -63,78 +60,100 @@ SPARE = (
 )
 
 
-def allreduce(
-    workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "2,4,8",
-    sizes: SizesOption = "64K,1M,16M,64M",
-    dtype: DtypeOption = "float32",
-    op: Annotated[str, typer.Option(help="sum or avg.")] = "sum",
-    link: Annotated[str, typer.Option(help=LINK_HELP)] = LOOPBACK,
-    queue: Annotated[str, typer.Option(help=QUEUE_HELP, show_default="1M")] = "",
+@dataclass(frozen=True, kw_only=True)
+class AllReduceOptions(ComparedOptions):
+    """Of ``ina bench allreduce``."""
+
+    workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "2,4,8"
+    sizes: SizesOption = "64K,1M,16M,64M"
+    dtype: DtypeOption = "float32"
+    op: Annotated[str, typer.Option(help="sum or avg.")] = "sum"
+    link: Annotated[str, typer.Option(help=LINK_HELP)] = LOOPBACK
+    queue: Annotated[str, typer.Option(help=QUEUE_HELP, show_default="1M")] = ""
     transport: Annotated[
         str, typer.Option(help="Of ina: auto, udp, or shm (shared memory of one host).")
-    ] = "auto",
+    ] = "auto"
     threads: Annotated[
         int, typer.Option(help="Of each of ina's workers: 1, 2, 4, 8; 0: by the cores.")
-    ] = 0,
-    window: WindowOption = "",
-    window_option: WindowValuesOption = None,
-    values: ValuesOption = 0,
+    ] = 0
+    window: WindowOption = ""
+    window_option: WindowValuesOption = None
+    values: ValuesOption = 0
     verify: Annotated[
         str,
         typer.Option(help="How ina's sums are verified: off, accidents, keyed, in turns."),
-    ] = "off",
-    unicast: UnicastOption = False,
-    repeats: Annotated[int, typer.Option(help="Samples of each, at most.")] = 15,
-    seconds: SizeSecondsOption = 10.0,
+    ] = "off"
+    unicast: UnicastOption = False
+    repeats: Annotated[int, typer.Option(help="Samples of each, at most.")] = 15
+    seconds: SizeSecondsOption = 10.0
     memory: Annotated[
         bool,
         typer.Option("--memory", help="Measure one sum's peak memory above the tensor instead."),
-    ] = False,
-    spoil: SpoilOption = 0,
-    plot: PlotOption = None,
-    save: SaveOption = None,
-    baseline: BaselineOption = None,
-    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
-    json: JsonOption = False,
-) -> None:
+    ] = False
+    spoil: SpoilOption = 0
+    plot: PlotOption = None
+
+
+@command(AllReduceOptions)
+def allreduce(asked: AllReduceOptions) -> None:
     """All-reduce tensors through the P4 switch and with its peers, in turns, on this machine.
 
     Gloo takes turns with ina; Open MPI, where mpirun and mpi4py are installed, runs after them, on
     loopback only. Gloo and MPI have no avg: they sum and then divide.
     """
-    counts, wanted = parse.workers("--workers", workers), parse.sizes("--sizes", sizes)
-    values = values_for(values, link)
-    ways = _ways(verify)
-    congestion = window_of(window, window_option)
+    values = asked.values
+    counts, wanted = parse.workers("--workers", asked.workers), parse.sizes("--sizes", asked.sizes)
+    values = values_for(values, asked.link)
+    ways = _ways(asked.verify)
+    congestion = window_of(asked.window, asked.window_option)
     case = replace(
-        _case(dtype, op, values, transport, threads, ways, repeats, seconds, spoil),
+        _case(
+            asked.dtype,
+            asked.op,
+            values,
+            asked.transport,
+            asked.threads,
+            ways,
+            asked.repeats,
+            asked.seconds,
+            asked.spoil,
+        ),
         window="" if congestion is None else congestion.text,
     )
-    outputs = Outputs(
-        "allreduce-memory" if memory else "allreduce", json, save, baseline, tolerance, plot
-    )
-    rate = check_link(link)
-    queue_bytes = queue_bytes_for(queue, rate)
-    if memory and op != "sum":
-        raise InvalidInputError(f"--memory --op {op}: it measures a sum")
-    if memory and baseline is not None:
+    outputs = asked.outputs("allreduce-memory" if asked.memory else "allreduce", asked.plot)
+    rate = check_link(asked.link)
+    queue_bytes = queue_bytes_for(asked.queue, rate)
+    if asked.memory and asked.op != "sum":
+        raise InvalidInputError(f"--memory --op {asked.op}: it measures a sum")
+    if asked.memory and asked.baseline is not None:
         raise InvalidInputError("--memory --baseline: it has no ratios to compare")
-    if memory and len(ways) > 1:
-        raise InvalidInputError(f"--memory --verify {verify}: want one")
-    if link != LOOPBACK and transport == "shm":
-        raise InvalidInputError(f"--transport shm --link {link}: hosts share no memory")
+    if asked.memory and len(ways) > 1:
+        raise InvalidInputError(f"--memory --verify {asked.verify}: want one")
+    if asked.link != LOOPBACK and asked.transport == "shm":
+        raise InvalidInputError(f"--transport shm --link {asked.link}: hosts share no memory")
     torchrun.require("torch")
     settings = {
-        **{"workers": counts, "sizes_bytes": wanted, "dtype": dtype, "op": op, "link": link},
-        **{"queue": queue, "transport": transport, "threads": threads, "values": values},
+        **{
+            "workers": counts,
+            "sizes_bytes": wanted,
+            "dtype": asked.dtype,
+            "op": asked.op,
+            "link": asked.link,
+        },
+        **{
+            "queue": asked.queue,
+            "transport": asked.transport,
+            "threads": asked.threads,
+            "values": values,
+        },
         **{"verify": list(ways), "window": case.window},
-        **{"memory": memory, "unicast": unicast},
+        **{"memory": asked.memory, "unicast": asked.unicast},
     }
-    if memory:
-        _memory(counts, wanted, case, link, queue_bytes, not unicast, settings, outputs)
+    if asked.memory:
+        _memory(counts, wanted, case, asked.link, queue_bytes, not asked.unicast, settings, outputs)
         return
     rows: list[bench.AllReduceRow] = []
-    with_mpi = link == LOOPBACK and mpi.why_not(dtype) == ""
+    with_mpi = asked.link == LOOPBACK and mpi.why_not(asked.dtype) == ""
     with steps("all-reduce", len(counts) * len(wanted)) as bar:
 
         def on_rows(found: list[bench.AllReduceRow]) -> None:
@@ -146,10 +165,10 @@ def allreduce(
         for n in counts:
             with open_testbed(
                 n,
-                link,
+                asked.link,
                 values=values,
                 queue_bytes=queue_bytes,
-                multicast=not unicast,
+                multicast=not asked.unicast,
                 progress=bar.say,
             ) as where:
                 bench.measure(where, wanted, case, on_rows)
@@ -164,18 +183,20 @@ def allreduce(
         bench=outputs.bench,
         settings=settings,
         rows=plain,
-        ratios=bench.ratios(rows, link),
+        ratios=bench.ratios(rows, asked.link),
         wrong=sum(row.wrong for row in rows),
-        notes=_notes(link, rate, dtype, op, any(row.multicast for row in rows), ways),
+        notes=_notes(
+            asked.link, rate, asked.dtype, asked.op, any(row.multicast for row in rows), ways
+        ),
     )
     outputs.finish(
         report,
         COLUMNS,
         [_cells(row) for row in plain],
-        title=f"all-reduce, {link}, {dtype} {op}, {values} values a packet"
-        + (f", {threads} threads a worker" if threads else "")
+        title=f"all-reduce, {asked.link}, {asked.dtype} {asked.op}, {values} values a packet"
+        + (f", {asked.threads} threads a worker" if asked.threads else "")
         + (f", window {congestion}" if congestion is not None else ""),
-        panels=bench.panels(plain) if plot is not None else (),
+        panels=bench.panels(plain) if asked.plot is not None else (),
         spare=SPARE,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -12,13 +13,8 @@ from ina.bench.report import Report, rows_of
 from ina.bench.testbed import LOOPBACK
 from ina.cli.bench.options import UnicastOption, ValuesOption, check_samples
 from ina.cli.bench.output import (
-    DEFAULT_TOLERANCE,
-    BaselineOption,
-    JsonOption,
-    Outputs,
+    ComparedOptions,
     PlotOption,
-    SaveOption,
-    ToleranceOption,
     number,
     steps,
 )
@@ -29,6 +25,7 @@ from ina.cli.bench.testbeds import (
     values_for,
 )
 from ina.cli.common import torchrun
+from ina.cli.common.options import command
 from ina.errors import InvalidInputError
 
 COLUMNS = (
@@ -38,46 +35,52 @@ COLUMNS = (
 SPARE = ("buckets", "gradients MB", "±", "limit ms", "CPU s/step", "compute ms", "% of limit")
 
 
-def ddp(
-    model: Annotated[
-        str, typer.Option(help=f"{', '.join(bench.MODELS)}; comma separated.")
-    ] = "digits",
-    workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "4",
-    link: Annotated[str, typer.Option(help=LINK_HELP)] = LOOPBACK,
-    values: ValuesOption = 0,
-    unicast: UnicastOption = False,
-    repeats: Annotated[int, typer.Option(help="Steps of each, at most.")] = 10,
-    seconds: Annotated[float, typer.Option(help="Upper bound of a model, in seconds.")] = 60.0,
+@dataclass(frozen=True, kw_only=True)
+class DdpOptions(ComparedOptions):
+    """Of ``ina bench ddp``."""
+
+    model: Annotated[str, typer.Option(help=f"{', '.join(bench.MODELS)}; comma separated.")] = (
+        "digits"
+    )
+    workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "4"
+    link: Annotated[str, typer.Option(help=LINK_HELP)] = LOOPBACK
+    values: ValuesOption = 0
+    unicast: UnicastOption = False
+    repeats: Annotated[int, typer.Option(help="Steps of each, at most.")] = 10
+    seconds: Annotated[float, typer.Option(help="Upper bound of a model, in seconds.")] = 60.0
     compute_ms: Annotated[
         float,
         typer.Option(min=0, help="What resnet50's and gpt2's backward waits, as if it computed."),
-    ] = 0.0,
-    plot: PlotOption = None,
-    save: SaveOption = None,
-    baseline: BaselineOption = None,
-    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
-    json: JsonOption = False,
-) -> None:
+    ] = 0.0
+    plot: PlotOption = None
+
+
+@command(DdpOptions)
+def ddp(asked: DdpOptions) -> None:
     """Steps of DistributedDataParallel: its own buckets and overlap, a hook sends them.
 
     digits trains the demo's CNN. resnet50 and gpt2 (small) have these models' gradients, layer by
     layer, but compute nothing: 32 images and 8 x 1024 tokens a worker and step are assumed. tiny is
     of the same kind, for tests.
     """
-    names, counts = [name.strip() for name in model.split(",")], parse.workers("--workers", workers)
+    values = asked.values
+    names, counts = (
+        [name.strip() for name in asked.model.split(",")],
+        parse.workers("--workers", asked.workers),
+    )
     for name in names:
         if name not in bench.MODELS:
             raise InvalidInputError(f"--model {name}: want one of {', '.join(bench.MODELS)}")
-    values = values_for(values, link)
-    check_samples(repeats, seconds)
-    outputs = Outputs("ddp", json, save, baseline, tolerance, plot)
-    check_link(link)
+    values = values_for(values, asked.link)
+    check_samples(asked.repeats, asked.seconds)
+    outputs = asked.outputs("ddp", asked.plot)
+    check_link(asked.link)
     torchrun.require("torch")
     rows: list[bench.StepRow] = []
     with steps("ddp", len(names) * len(counts)) as bar:
         for n in counts:
             with open_testbed(
-                n, link, values=values, multicast=not unicast, progress=bar.say
+                n, asked.link, values=values, multicast=not asked.unicast, progress=bar.say
             ) as where:
                 for name in names:
                     bar.say(f"{name}, {n} workers")
@@ -85,9 +88,9 @@ def ddp(
                         where,
                         name,
                         values=values,
-                        repeats=repeats,
-                        seconds=seconds,
-                        compute_ms=compute_ms,
+                        repeats=asked.repeats,
+                        seconds=asked.seconds,
+                        compute_ms=asked.compute_ms,
                     )
                     rows += found
                     ours, gloo = (1e3 * row.step_s for row in found)
@@ -96,20 +99,20 @@ def ddp(
     report = Report(
         bench=outputs.bench,
         settings={
-            **{"models": names, "workers": counts, "link": link, "values": values},
-            **{"compute_ms": compute_ms, "unicast": unicast},
+            **{"models": names, "workers": counts, "link": asked.link, "values": values},
+            **{"compute_ms": asked.compute_ms, "unicast": asked.unicast},
         },
         rows=plain,
-        ratios=bench.ratios(rows, link),
+        ratios=bench.ratios(rows, asked.link),
         wrong=sum(row.wrong for row in rows),
-        notes=_notes(link, unicast),
+        notes=_notes(asked.link, asked.unicast),
     )
     outputs.finish(
         report,
         COLUMNS,
         [_cells(row) for row in rows],
-        title=f"DDP, {link}, {values} values a packet",
-        panels=bench.panels(plain) if plot is not None else (),
+        title=f"DDP, {asked.link}, {values} values a packet",
+        panels=bench.panels(plain) if asked.plot is not None else (),
         spare=SPARE,
     )
 

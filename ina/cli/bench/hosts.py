@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -25,17 +26,13 @@ from ina.cli.bench.options import (
     dtype_bytes,
 )
 from ina.cli.bench.output import (
-    DEFAULT_TOLERANCE,
-    BaselineOption,
-    JsonOption,
-    Outputs,
-    SaveOption,
-    ToleranceOption,
+    ComparedOptions,
     number,
     steps,
 )
 from ina.cli.bench.testbeds import UNSHAPED, check_link, values_for
 from ina.cli.common import torchrun
+from ina.cli.common.options import command
 from ina.errors import InvalidInputError
 from ina.protocol.spec import MAX_WORKERS
 
@@ -55,48 +52,53 @@ _NOTES = [
 ]
 
 
-def hosts(
-    count: Annotated[int, typer.Option("--hosts", help="How many hosts.")] = 2,
-    ranks: Annotated[int, typer.Option(help="How many on each host.")] = 4,
-    sizes: SizesOption = "16M,64M",
-    dtype: DtypeOption = "int32",
+@dataclass(frozen=True, kw_only=True)
+class HostsOptions(ComparedOptions):
+    """Of ``ina bench hosts``."""
+
+    count: Annotated[int, typer.Option("--hosts", help="How many hosts.")] = 2
+    ranks: Annotated[int, typer.Option(help="How many on each host.")] = 4
+    sizes: SizesOption = "16M,64M"
+    dtype: DtypeOption = "int32"
     link: Annotated[
         str, typer.Option(help="Rates of each host's link, in turns, as 1gbit,250mbit.")
-    ] = "1gbit",
-    unshaped: UnshapedOption = False,
-    values: ValuesOption = 0,
-    unicast: UnicastOption = False,
-    repeats: SamplesOption = 15,
-    seconds: SizeSecondsOption = 10.0,
-    spoil: SpoilOption = 0,
-    save: SaveOption = None,
-    baseline: BaselineOption = None,
-    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
-    json: JsonOption = False,
-) -> None:
+    ] = "1gbit"
+    unshaped: UnshapedOption = False
+    values: ValuesOption = 0
+    unicast: UnicastOption = False
+    repeats: SamplesOption = 15
+    seconds: SizeSecondsOption = 10.0
+    spoil: SpoilOption = 0
+
+
+@command(HostsOptions)
+def hosts(asked: HostsOptions) -> None:
     """All-reduce over hosts of several ranks, with nodes on them and without, beside Gloo."""
-    if not 2 <= ranks <= MAX_WORKERS:
-        raise InvalidInputError(f"--ranks {ranks}: want 2 to {MAX_WORKERS}")
-    if not 1 <= count <= MAX_WORKERS // ranks:  # without nodes one switch sums all of them
-        most = MAX_WORKERS // ranks
-        raise InvalidInputError(f"--hosts {count}: want 1 to {most} of {ranks} ranks")
-    element_bytes = dtype_bytes(dtype)
-    check_seconds(seconds)
-    wanted = parse.sizes("--sizes", sizes)
+    values = asked.values
+    if not 2 <= asked.ranks <= MAX_WORKERS:
+        raise InvalidInputError(f"--ranks {asked.ranks}: want 2 to {MAX_WORKERS}")
+    if (
+        not 1 <= asked.count <= MAX_WORKERS // asked.ranks
+    ):  # without nodes one switch sums all of them
+        most = MAX_WORKERS // asked.ranks
+        raise InvalidInputError(f"--hosts {asked.count}: want 1 to {most} of {asked.ranks} ranks")
+    element_bytes = dtype_bytes(asked.dtype)
+    check_seconds(asked.seconds)
+    wanted = parse.sizes("--sizes", asked.sizes)
     rates: dict[str, float | None] = {
-        it: parse.rate_bit_s("--link", it) for it in map(str.strip, link.split(","))
+        it: parse.rate_bit_s("--link", it) for it in map(str.strip, asked.link.split(","))
     }
-    outputs = Outputs("hosts", json, save, baseline, tolerance)
+    outputs = asked.outputs("hosts")
     check_link(next(iter(rates)))
     torchrun.require("torch")
-    values = values_for(values, link)
+    values = values_for(values, asked.link)
     case = bench.AllReduceCase(
-        *(dtype, element_bytes, "sum", values, repeats, seconds),
-        spoil=spoil,
+        *(asked.dtype, element_bytes, "sum", values, asked.repeats, asked.seconds),
+        spoil=asked.spoil,
         host_nodes=True,
     )
     links = list(rates)
-    if unshaped:
+    if asked.unshaped:
         rates[UNSHAPED] = None
     rows: list[dict[str, Any]] = []
     ratios: list[Ratio] = []
@@ -106,27 +108,33 @@ def hosts(
             def on_rows(found: list[bench.AllReduceRow], name: str = name) -> None:
                 gains = _gains_of_limits(found)
                 rows.extend(
-                    {"hosts": count, "link": name, "limit_gain": gain, **row}
+                    {"hosts": asked.count, "link": name, "limit_gain": gain, **row}
                     for row, gain in zip(rows_of(found), gains, strict=True)
                 )
-                ratios.extend(_ratios(found, gains, f"{count} hosts {name}"))
+                ratios.extend(_ratios(found, gains, f"{asked.count} hosts {name}"))
                 times = [f"{_label(it)} {it.time_s * 1e3:.2f} ms" for it in found]
                 size = parse.size_text(found[0].size_bytes)
                 bar.done(f"{name}, {size}: {', '.join(times)}")
 
             with star(
-                count * ranks,
+                asked.count * asked.ranks,
                 name,
                 rate,
                 values=values,
-                ranks=ranks,
-                multicast=not unicast,
+                ranks=asked.ranks,
+                multicast=not asked.unicast,
                 progress=bar.say,
             ) as where:
                 bench.measure(where, wanted, case, on_rows)
     settings = {
-        **{"hosts": count, "ranks": ranks, "sizes_bytes": wanted, "dtype": dtype, "links": links},
-        **{"unshaped": unshaped, "values": values, "unicast": unicast},
+        **{
+            "hosts": asked.count,
+            "ranks": asked.ranks,
+            "sizes_bytes": wanted,
+            "dtype": asked.dtype,
+            "links": links,
+        },
+        **{"unshaped": asked.unshaped, "values": values, "unicast": asked.unicast},
     }
     report = Report(
         bench=outputs.bench,
@@ -134,13 +142,13 @@ def hosts(
         rows=rows,
         ratios=ratios,
         wrong=sum(row["wrong"] for row in rows),
-        notes=_NOTES if unshaped else _NOTES[:-1],
+        notes=_NOTES if asked.unshaped else _NOTES[:-1],
     )
     outputs.finish(
         report,
         COLUMNS,
         [_cells(row) for row in rows],
-        title=f"{count} hosts of {ranks} ranks, links {link}, {dtype} sum,"
+        title=f"{asked.count} hosts of {asked.ranks} ranks, links {asked.link}, {asked.dtype} sum,"
         f" {values} values a packet",
         spare=SPARE,
     )

@@ -114,6 +114,32 @@ class Outputs:
             raise typer.Exit(1)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SavedOptions:
+    """Of benchmarks: where the report goes."""
+
+    save: SaveOption = None
+    json: JsonOption = False
+
+    def outputs(self, bench: str) -> Outputs:
+        """Raises :class:`InvalidInputError`: a file cannot be what it is to be."""
+        return Outputs(bench, self.json, self.save)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedOptions:
+    """Of those that have ratios: what these are compared with, too."""
+
+    save: SaveOption = None
+    baseline: BaselineOption = None
+    tolerance: ToleranceOption = DEFAULT_TOLERANCE
+    json: JsonOption = False
+
+    def outputs(self, bench: str, plot: Path | None = None) -> Outputs:
+        """Raises :class:`InvalidInputError`: a file cannot be what it is to be."""
+        return Outputs(bench, self.json, self.save, self.baseline, self.tolerance, plot)
+
+
 @contextmanager
 def _later(failed: list[InvalidInputError]) -> Iterator[None]:
     """Keeps what goes wrong with a file, for when the rest is done."""

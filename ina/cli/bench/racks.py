@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -24,17 +25,13 @@ from ina.cli.bench.options import (
     dtype_bytes,
 )
 from ina.cli.bench.output import (
-    DEFAULT_TOLERANCE,
-    BaselineOption,
-    JsonOption,
-    Outputs,
-    SaveOption,
-    ToleranceOption,
+    ComparedOptions,
     number,
     steps,
 )
 from ina.cli.bench.testbeds import UNSHAPED, check_link, values_for
 from ina.cli.common import torchrun
+from ina.cli.common.options import command
 from ina.errors import InvalidInputError
 
 _MAX_WORKERS = 200
@@ -53,78 +50,95 @@ _NOTES = [
 ]
 
 
-def racks(
-    workers: Annotated[int, typer.Option(help="How many, in all racks.")] = 8,
-    count: Annotated[int, typer.Option("--racks", help="How many racks.")] = 2,
-    sizes: SizesOption = "16M,64M",
-    dtype: DtypeOption = "int32",
-    link: Annotated[str, typer.Option(help="Rate of each host's link, as 1gbit.")] = "1gbit",
+@dataclass(frozen=True, kw_only=True)
+class RacksOptions(ComparedOptions):
+    """Of ``ina bench racks``."""
+
+    workers: Annotated[int, typer.Option(help="How many, in all racks.")] = 8
+    count: Annotated[int, typer.Option("--racks", help="How many racks.")] = 2
+    sizes: SizesOption = "16M,64M"
+    dtype: DtypeOption = "int32"
+    link: Annotated[str, typer.Option(help="Rate of each host's link, as 1gbit.")] = "1gbit"
     uplink: Annotated[
         str, typer.Option(help="Rates of a rack's link, in turns, as 1gbit,250mbit.")
-    ] = "1gbit,250mbit",
-    unshaped: UnshapedOption = False,
-    values: ValuesOption = 0,
-    unicast: UnicastOption = False,
-    repeats: SamplesOption = 15,
-    seconds: SizeSecondsOption = 10.0,
-    spoil: SpoilOption = 0,
-    save: SaveOption = None,
-    baseline: BaselineOption = None,
-    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
-    json: JsonOption = False,
-) -> None:
+    ] = "1gbit,250mbit"
+    unshaped: UnshapedOption = False
+    values: ValuesOption = 0
+    unicast: UnicastOption = False
+    repeats: SamplesOption = 15
+    seconds: SizeSecondsOption = 10.0
+    spoil: SpoilOption = 0
+
+
+@command(RacksOptions)
+def racks(asked: RacksOptions) -> None:
     """All-reduce over racks below a spine whose switches all sum, in turns with Gloo's ring."""
-    if not 2 <= workers <= _MAX_WORKERS:
-        raise InvalidInputError(f"--workers {workers}: want 2 to {_MAX_WORKERS}")
-    if not 2 <= count <= min(network.MAX_RACKS, workers):
-        most = min(network.MAX_RACKS, workers)
-        raise InvalidInputError(f"--racks {count}: want 2 to {most} for {workers} workers")
-    element_bytes = dtype_bytes(dtype)
-    check_seconds(seconds)
-    wanted, rate = parse.sizes("--sizes", sizes), parse.rate_bit_s("--link", link)
-    rates = {it: parse.rate_bit_s("--uplink", it) for it in map(str.strip, uplink.split(","))}
-    outputs = Outputs("racks", json, save, baseline, tolerance)
-    check_link(link)
+    values = asked.values
+    if not 2 <= asked.workers <= _MAX_WORKERS:
+        raise InvalidInputError(f"--workers {asked.workers}: want 2 to {_MAX_WORKERS}")
+    if not 2 <= asked.count <= min(network.MAX_RACKS, asked.workers):
+        most = min(network.MAX_RACKS, asked.workers)
+        raise InvalidInputError(
+            f"--racks {asked.count}: want 2 to {most} for {asked.workers} workers"
+        )
+    element_bytes = dtype_bytes(asked.dtype)
+    check_seconds(asked.seconds)
+    wanted, rate = parse.sizes("--sizes", asked.sizes), parse.rate_bit_s("--link", asked.link)
+    rates = {it: parse.rate_bit_s("--uplink", it) for it in map(str.strip, asked.uplink.split(","))}
+    outputs = asked.outputs("racks")
+    check_link(asked.link)
     torchrun.require("torch")
-    values = values_for(values, link)
+    values = values_for(values, asked.link)
     case = bench.AllReduceCase(
-        *(dtype, element_bytes, "sum", values, repeats, seconds), transport="udp", spoil=spoil
+        *(asked.dtype, element_bytes, "sum", values, asked.repeats, asked.seconds),
+        transport="udp",
+        spoil=asked.spoil,
     )
     networks: list[tuple[str, float | None, float | None]] = [
         (it, rate, uplink_rate) for it, uplink_rate in rates.items()
     ]
-    if unshaped:
+    if asked.unshaped:
         networks.append((UNSHAPED, None, None))
     rows: list[dict[str, Any]] = []
     ratios: list[Ratio] = []
     with steps("racks", len(networks) * len(wanted)) as bar:
         for name, link_rate, uplink_rate in networks:
-            links = UNSHAPED if link_rate is None else f"{link}, uplinks {name}"
+            links = UNSHAPED if link_rate is None else f"{asked.link}, uplinks {name}"
 
             def on_rows(
                 found: list[bench.AllReduceRow], name: str = name, links: str = links
             ) -> None:
-                rows.extend({"racks": count, "uplink": name, **row} for row in rows_of(found))
-                ratios.extend(bench.ratios(found, f"{count} racks {links}"))
+                rows.extend({"racks": asked.count, "uplink": name, **row} for row in rows_of(found))
+                ratios.extend(bench.ratios(found, f"{asked.count} racks {links}"))
                 times = [f"{it.backend} {it.time_s * 1e3:.2f} ms" for it in found]
                 size = parse.size_text(found[0].size_bytes)
                 bar.done(f"{links}, {size}: {', '.join(times)}")
 
             with network.racks(
-                workers,
-                count,
+                asked.workers,
+                asked.count,
                 links,
                 link_rate,
                 uplink_rate,
                 values=values,
-                multicast=not unicast,
+                multicast=not asked.unicast,
                 progress=bar.say,
             ) as where:
                 bench.measure(where, wanted, case, on_rows)
     settings = {
-        **{"workers": workers, "racks": count, "sizes_bytes": wanted, "dtype": dtype},
-        **{"link": link, "uplinks": list(rates), "unshaped": unshaped, "values": values},
-        "unicast": unicast,
+        **{
+            "workers": asked.workers,
+            "racks": asked.count,
+            "sizes_bytes": wanted,
+            "dtype": asked.dtype,
+        },
+        **{
+            "link": asked.link,
+            "uplinks": list(rates),
+            "unshaped": asked.unshaped,
+            "values": values,
+        },
+        "unicast": asked.unicast,
     }
     report = Report(
         bench=outputs.bench,
@@ -132,14 +146,14 @@ def racks(
         rows=rows,
         ratios=ratios,
         wrong=sum(row["wrong"] for row in rows),
-        notes=_NOTES if unshaped else _NOTES[:-1],
+        notes=_NOTES if asked.unshaped else _NOTES[:-1],
     )
     outputs.finish(
         report,
         COLUMNS,
         [_cells(row) for row in rows],
-        title=f"{workers} workers in {count} racks, links {link}, {dtype} sum,"
-        f" {values} values a packet",
+        title=f"{asked.workers} workers in {asked.count} racks, links {asked.link},"
+        f" {asked.dtype} sum, {values} values a packet",
         spare=SPARE,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -12,8 +13,9 @@ from ina.bench.report import Report, rows_of
 from ina.bench.resize_worker import KINDS
 from ina.bench.shared_star import MAX_WORKERS
 from ina.cli.bench.options import MAX_SHARED_SLOTS, ValuesOption
-from ina.cli.bench.output import JsonOption, Outputs, SaveOption, number, steps
+from ina.cli.bench.output import SavedOptions, number, steps
 from ina.cli.bench.testbeds import UNSHAPED, check_link, values_for
+from ina.cli.common.options import command
 from ina.errors import InvalidInputError
 from ina.protocol.spec import VALUE_BYTES
 from ina.switch.server import MAX_DELAY_US
@@ -29,40 +31,50 @@ _NOTES = [
 ]
 
 
-def resize(
+@dataclass(frozen=True, kw_only=True)
+class ResizeOptions(SavedOptions):
+    """Of ``ina bench resize``."""
+
     round_trip_us: Annotated[
         str,
         typer.Option(help="Microseconds to the switch and back, added to the links', in turns."),
-    ] = "0,1000,5000",
-    workers: Annotated[int, typer.Option(help="Of the job.")] = 2,
-    slots: Annotated[int, typer.Option(help="Of the job: a power of two.")] = 256,
-    size: Annotated[str, typer.Option(help="Of a sum's tensor.")] = "90K",
-    link: Annotated[str, typer.Option(help="Rate of each host's link; or unshaped.")] = "200mbit",
-    values: ValuesOption = 0,
-    trials: Annotated[int, typer.Option(min=1, help="Of each kind.")] = 7,
-    save: SaveOption = None,
-    json: JsonOption = False,
-) -> None:
+    ] = "0,1000,5000"
+    workers: Annotated[int, typer.Option(help="Of the job.")] = 2
+    slots: Annotated[int, typer.Option(help="Of the job: a power of two.")] = 256
+    size: Annotated[str, typer.Option(help="Of a sum's tensor.")] = "90K"
+    link: Annotated[str, typer.Option(help="Rate of each host's link; or unshaped.")] = "200mbit"
+    values: ValuesOption = 0
+    trials: Annotated[int, typer.Option(min=1, help="Of each kind.")] = 7
+
+
+@command(ResizeOptions)
+def resize(asked: ResizeOptions) -> None:
     """Goodput that a running job loses as it gets more slots, fewer, or others."""
-    if not 2 <= workers <= MAX_WORKERS:
-        raise InvalidInputError(f"--workers {workers}: want 2 to {MAX_WORKERS}")
-    if not _LEAST_SLOTS <= slots <= MAX_SHARED_SLOTS or slots & (slots - 1):
+    values = asked.values
+    if not 2 <= asked.workers <= MAX_WORKERS:
+        raise InvalidInputError(f"--workers {asked.workers}: want 2 to {MAX_WORKERS}")
+    if not _LEAST_SLOTS <= asked.slots <= MAX_SHARED_SLOTS or asked.slots & (asked.slots - 1):
         raise InvalidInputError(
-            f"--slots {slots}: want a power of two, {_LEAST_SLOTS} to {MAX_SHARED_SLOTS}"
+            f"--slots {asked.slots}: want a power of two, {_LEAST_SLOTS} to {MAX_SHARED_SLOTS}"
         )
-    round_trips_us = parse.numbers("--round-trip-us", round_trip_us, 0, MAX_DELAY_US)
-    size_bytes = parse.one_size("--size", size)
-    rate_bit_s = None if link == UNSHAPED else parse.rate_bit_s("--link", link)
-    outputs = Outputs("resize", json, save)
-    check_link(link)
-    values = values_for(values, link)
-    case = bench.ResizeCase(workers, size_bytes // VALUE_BYTES, slots, trials)
-    plan = bench.plan(workers, link, rate_bit_s, values, slots)
-    with steps("resize", len(round_trips_us) * trials * len(KINDS)) as bar:
+    round_trips_us = parse.numbers("--round-trip-us", asked.round_trip_us, 0, MAX_DELAY_US)
+    size_bytes = parse.one_size("--size", asked.size)
+    rate_bit_s = None if asked.link == UNSHAPED else parse.rate_bit_s("--link", asked.link)
+    outputs = asked.outputs("resize")
+    check_link(asked.link)
+    values = values_for(values, asked.link)
+    case = bench.ResizeCase(asked.workers, size_bytes // VALUE_BYTES, asked.slots, asked.trials)
+    plan = bench.plan(asked.workers, asked.link, rate_bit_s, values, asked.slots)
+    with steps("resize", len(round_trips_us) * asked.trials * len(KINDS)) as bar:
         found = bench.measure(plan, case, round_trips_us, bar.say, bar.done)
     settings = {
-        **{"round_trips_us": round_trips_us, "workers": workers, "slots": slots, "link": link},
-        **{"size_bytes": size_bytes, "values": values, "trials": trials},
+        **{
+            "round_trips_us": round_trips_us,
+            "workers": asked.workers,
+            "slots": asked.slots,
+            "link": asked.link,
+        },
+        **{"size_bytes": size_bytes, "values": values, "trials": asked.trials},
     }
     report = Report(
         bench=outputs.bench,
@@ -76,8 +88,8 @@ def resize(
         report,
         COLUMNS,
         [_cells(row) for row in report.rows],
-        title=f"{workers} workers, links {link}, {slots} slots and multiples, sums of"
-        f" {parse.size_text(size_bytes)}",
+        title=f"{asked.workers} workers, links {asked.link}, {asked.slots} slots and multiples,"
+        f" sums of {parse.size_text(size_bytes)}",
         spare=SPARE,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -10,17 +11,13 @@ from ina.bench import parse
 from ina.bench import routing as bench
 from ina.bench.report import Ratio, Report, rows_of
 from ina.cli.bench.output import (
-    DEFAULT_TOLERANCE,
-    BaselineOption,
-    JsonOption,
-    Outputs,
-    SaveOption,
-    ToleranceOption,
+    ComparedOptions,
     number,
     steps,
 )
 from ina.cli.bench.testbeds import check_link
 from ina.cli.common import torchrun
+from ina.cli.common.options import command
 from ina.controller.config.routing import PLACEMENTS
 from ina.errors import InvalidInputError
 from ina.files import root
@@ -38,39 +35,41 @@ _NOTES = [
 ]
 
 
-def routing(
+@dataclass(frozen=True, kw_only=True)
+class RoutingOptions(ComparedOptions):
+    """Of ``ina bench routing``."""
+
     uplink: Annotated[
         str, typer.Option(help="Rates of leaf1's link to spine1, in turns, as 100mbit,10mbit.")
-    ] = "100mbit,10mbit",
-    link: Annotated[str, typer.Option(help="Rate of all other links.")] = "100mbit",
-    placements: Annotated[
-        str, typer.Option(help="Policies, and gloo, separated by commas.")
-    ] = "nearest,ina,gloo",
-    width: Annotated[int, typer.Option(min=1, max=4096, help="Of the model's layers.")] = 1024,
+    ] = "100mbit,10mbit"
+    link: Annotated[str, typer.Option(help="Rate of all other links.")] = "100mbit"
+    placements: Annotated[str, typer.Option(help="Policies, and gloo, separated by commas.")] = (
+        "nearest,ina,gloo"
+    )
+    width: Annotated[int, typer.Option(min=1, max=4096, help="Of the model's layers.")] = 1024
     count: Annotated[
         int, typer.Option("--steps", min=1, max=10_000, help="Of a job in a round.")
-    ] = 4,
-    rounds: Annotated[int, typer.Option(min=1, help="Of all placements.")] = 2,
-    save: SaveOption = None,
-    baseline: BaselineOption = None,
-    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
-    json: JsonOption = False,
-) -> None:
+    ] = 4
+    rounds: Annotated[int, typer.Option(min=1, help="Of all placements.")] = 2
+
+
+@command(RoutingOptions)
+def routing(asked: RoutingOptions) -> None:
     """Steps of two jobs over two spines, placed by each policy in turns. Needs root."""
-    wanted = list(dict.fromkeys(it.strip() for it in placements.split(",")))
+    wanted = list(dict.fromkeys(it.strip() for it in asked.placements.split(",")))
     for it in wanted:
         if it not in (*PLACEMENTS, bench.GLOO):
             known = ", ".join((*PLACEMENTS, bench.GLOO))
             raise InvalidInputError(f"--placements {it}: have {known}")
-    link_bit_s = parse.rate_bit_s("--link", link)
-    rates = {it: parse.rate_bit_s("--uplink", it) for it in map(str.strip, uplink.split(","))}
-    outputs = Outputs("routing", json, save, baseline, tolerance)
-    check_link(link)
+    link_bit_s = parse.rate_bit_s("--link", asked.link)
+    rates = {it: parse.rate_bit_s("--uplink", it) for it in map(str.strip, asked.uplink.split(","))}
+    outputs = asked.outputs("routing")
+    check_link(asked.link)
     torchrun.require("torch")
-    case = bench.RoutingCase(link_bit_s, wanted, rounds, count, width, TOPOLOGY)
+    case = bench.RoutingCase(link_bit_s, wanted, asked.rounds, asked.count, asked.width, TOPOLOGY)
     found: list[bench.PlacementRow] = []
     ratios: list[Ratio] = []
-    with steps("routing", len(rates) * rounds * len(wanted)) as bar:
+    with steps("routing", len(rates) * asked.rounds * len(wanted)) as bar:
         for name, rate_bit_s in rates.items():
             rows = bench.measure(case, name, rate_bit_s, bar.say, bar.done)
             found += rows
@@ -78,8 +77,13 @@ def routing(
     report = Report(
         bench=outputs.bench,
         settings={
-            **{"uplinks": list(rates), "link": link, "placements": wanted, "width": width},
-            **{"steps": count, "rounds": rounds},
+            **{
+                "uplinks": list(rates),
+                "link": asked.link,
+                "placements": wanted,
+                "width": asked.width,
+            },
+            **{"steps": asked.count, "rounds": asked.rounds},
         },
         rows=rows_of(found),
         ratios=ratios,
@@ -90,7 +94,7 @@ def routing(
         report,
         COLUMNS,
         [_cells(row) for row in report.rows],
-        title=f"two jobs over two spines, links {link}",
+        title=f"two jobs over two spines, links {asked.link}",
         spare=SPARE,
     )
 

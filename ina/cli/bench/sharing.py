@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -22,17 +23,13 @@ from ina.cli.bench.options import (
     check_shared_slots,
 )
 from ina.cli.bench.output import (
-    DEFAULT_TOLERANCE,
-    BaselineOption,
-    JsonOption,
-    Outputs,
+    ComparedOptions,
     PlotOption,
-    SaveOption,
-    ToleranceOption,
     number,
     steps,
 )
 from ina.cli.bench.testbeds import check_link, values_for
+from ina.cli.common.options import command
 from ina.errors import InvalidInputError, MissingToolError
 from ina.protocol.spec import VALUE_BYTES
 
@@ -53,20 +50,23 @@ _NOTES = [
 ]
 
 
-def sharing(
-    jobs: Annotated[str, typer.Option(help="How many jobs, in turns, as 2,4.")] = "2,4",
-    workers: Annotated[int, typer.Option(help="Of each job.")] = 2,
-    slots: SharedSlotsOption = 128,
-    size: Annotated[str, typer.Option(help="Of a step's tensor, as 4M.")] = "4M",
-    job_steps: Annotated[int, typer.Option("--steps", min=1, help="Of a job, in a round.")] = 10,
+@dataclass(frozen=True, kw_only=True)
+class SharingOptions(ComparedOptions):
+    """Of ``ina bench sharing``."""
+
+    jobs: Annotated[str, typer.Option(help="How many jobs, in turns, as 2,4.")] = "2,4"
+    workers: Annotated[int, typer.Option(help="Of each job.")] = 2
+    slots: SharedSlotsOption = 128
+    size: Annotated[str, typer.Option(help="Of a step's tensor, as 4M.")] = "4M"
+    job_steps: Annotated[int, typer.Option("--steps", min=1, help="Of a job, in a round.")] = 10
     compute: Annotated[
         float, typer.Option(help="Share of a step that is no communication, on a free link.")
-    ] = 0.5,
-    link: Annotated[str, typer.Option(help="Rate of each host's link, as 200mbit.")] = "200mbit",
+    ] = 0.5
+    link: Annotated[str, typer.Option(help="Rate of each host's link, as 200mbit.")] = "200mbit"
     aggregator_link: Annotated[
         str, typer.Option(help="Of the aggregator's; default: of --link, for each job.")
-    ] = "",
-    switch: Annotated[str, typer.Option(help="soft, or bmv2: simple_switch_grpc.")] = "soft",
+    ] = ""
+    switch: Annotated[str, typer.Option(help="soft, or bmv2: simple_switch_grpc.")] = "soft"
     round_trip_us: Annotated[
         int | None,
         typer.Option(
@@ -74,88 +74,105 @@ def sharing(
             help="Microseconds to the switch and back, added to the links'; default: 3500, of BMv2"
             " none.",
         ),
-    ] = None,
-    slot_age_us: Annotated[int, typer.Option(min=0, help="Of the switch; 0: as is usual.")] = 0,
-    ways: Annotated[str, typer.Option(help="Which, comma separated.")] = ",".join(bench.WAYS),
-    values: ValuesOption = 0,
-    rounds: Annotated[int, typer.Option(min=1, help="Each has all ways, in turn.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Of what jobs compute.")] = 1,
-    spoil: SpoilOption = 0,
-    save: SaveOption = None,
-    baseline: BaselineOption = None,
-    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
-    plot: PlotOption = None,
-    json: JsonOption = False,
-) -> None:
+    ] = None
+    slot_age_us: Annotated[int, typer.Option(min=0, help="Of the switch; 0: as is usual.")] = 0
+    ways: Annotated[str, typer.Option(help="Which, comma separated.")] = ",".join(bench.WAYS)
+    values: ValuesOption = 0
+    rounds: Annotated[int, typer.Option(min=1, help="Each has all ways, in turn.")] = 5
+    seed: Annotated[int, typer.Option(min=0, help="Of what jobs compute.")] = 1
+    spoil: SpoilOption = 0
+    plot: PlotOption = None
+
+
+@command(SharingOptions)
+def sharing(asked: SharingOptions) -> None:
     """Jobs that compute, too, on a switch with slots for one: shared, in parts, one by one."""
-    counts = parse.numbers("--jobs", jobs, 1, MAX_WORKERS // 2)
-    if not 2 <= workers <= MAX_WORKERS // max(counts):
+    round_trip_us = asked.round_trip_us
+    values = asked.values
+    counts = parse.numbers("--jobs", asked.jobs, 1, MAX_WORKERS // 2)
+    if not 2 <= asked.workers <= MAX_WORKERS // max(counts):
         most = MAX_WORKERS // max(counts)
-        raise InvalidInputError(f"--workers {workers}: want 2 to {most} of {max(counts)} jobs")
-    check_shared_slots(slots, 2 * max(counts))
-    if not 0 <= compute < 1:
-        raise InvalidInputError(f"--compute {compute:g}: want a share from 0, below 1")
-    chosen = [it.strip() for it in ways.split(",")]
+        raise InvalidInputError(
+            f"--workers {asked.workers}: want 2 to {most} of {max(counts)} jobs"
+        )
+    check_shared_slots(asked.slots, 2 * max(counts))
+    if not 0 <= asked.compute < 1:
+        raise InvalidInputError(f"--compute {asked.compute:g}: want a share from 0, below 1")
+    chosen = [it.strip() for it in asked.ways.split(",")]
     if unknown := [it for it in chosen if it not in bench.WAYS]:
         raise InvalidInputError(f"--ways {unknown[0]}: want some of {','.join(bench.WAYS)}")
     if len(set(chosen)) != len(chosen):
-        raise InvalidInputError(f"--ways {ways}: one is there twice")
-    size_bytes = parse.one_size("--size", size)
-    rate_bit_s = parse.rate_bit_s("--link", link)
-    above = aggregator_link and parse.rate_bit_s("--aggregator-link", aggregator_link)
-    outputs = Outputs("sharing", json, save, baseline, tolerance, plot)
-    check_link(link)
-    values = values_for(values, link)
-    if switch == "bmv2":
+        raise InvalidInputError(f"--ways {asked.ways}: one is there twice")
+    size_bytes = parse.one_size("--size", asked.size)
+    rate_bit_s = parse.rate_bit_s("--link", asked.link)
+    above = asked.aggregator_link and parse.rate_bit_s("--aggregator-link", asked.aggregator_link)
+    outputs = asked.outputs("sharing", asked.plot)
+    check_link(asked.link)
+    values = values_for(values, asked.link)
+    if asked.switch == "bmv2":
         if round_trip_us:
             raise InvalidInputError(f"--round-trip-us {round_trip_us}: BMv2 has no such delay")
         if why := why_not_bmv2():
             raise MissingToolError(f"--switch bmv2: {why}")
-    elif switch != "soft":
-        raise InvalidInputError(f"--switch {switch}: want soft or bmv2")
+    elif asked.switch != "soft":
+        raise InvalidInputError(f"--switch {asked.switch}: want soft or bmv2")
     if round_trip_us is None:
-        round_trip_us = _ROUND_TRIP_US if switch == "soft" else 0
+        round_trip_us = _ROUND_TRIP_US if asked.switch == "soft" else 0
     rows: list[dict[str, Any]] = []
     ratios: list[Ratio] = []
-    with steps("sharing", len(counts) * rounds * len(chosen)) as bar:
+    with steps("sharing", len(counts) * asked.rounds * len(chosen)) as bar:
         for count in counts:
             case = bench.SharingCase(
                 jobs=count,
-                workers=workers,
+                workers=asked.workers,
                 elems=size_bytes // VALUE_BYTES,
-                steps=job_steps,
-                rounds=rounds,
-                compute=compute,
-                slots=slots,
+                steps=asked.job_steps,
+                rounds=asked.rounds,
+                compute=asked.compute,
+                slots=asked.slots,
                 values=values,
                 rate_bit_s=rate_bit_s,
                 aggregator_bit_s=above or count * rate_bit_s,
-                seed=seed,
-                spoil=spoil,
+                seed=asked.seed,
+                spoil=asked.spoil,
             )
             plan = StarShape(
-                workers=count * workers,
-                link=link,
+                workers=count * asked.workers,
+                link=asked.link,
                 rate_bit_s=rate_bit_s,
                 aggregator_bit_s=case.aggregator_bit_s,
                 values=values,
-                slots=slots,
+                slots=asked.slots,
                 round_trip_us=round_trip_us,
-                slot_age_us=slot_age_us,
+                slot_age_us=asked.slot_age_us,
             )
 
             def on_round(way: str, gb_s: float, count: int = count) -> None:
                 bar.done(f"{count} jobs, {way}: {1e3 * gb_s:.1f} MB/s")
 
-            with _star(plan, switch, bar.say) as star:
+            with _star(plan, asked.switch, bar.say) as star:
                 found = bench.measure(star, case, chosen, on_round)
             rows.extend(rows_of(found))
-            ratios.extend(bench.ratios(found, link))
+            ratios.extend(bench.ratios(found, asked.link))
     settings = {
-        **{"jobs": counts, "workers": workers, "slots": slots, "size_bytes": size_bytes},
-        **{"steps": job_steps, "compute": compute, "link": link, "ways": chosen},
-        **{"aggregator_link": aggregator_link, "round_trip_us": round_trip_us, "values": values},
-        **{"switch": switch, "slot_age_us": slot_age_us, "rounds": rounds, "seed": seed},
+        **{
+            "jobs": counts,
+            "workers": asked.workers,
+            "slots": asked.slots,
+            "size_bytes": size_bytes,
+        },
+        **{"steps": asked.job_steps, "compute": asked.compute, "link": asked.link, "ways": chosen},
+        **{
+            "aggregator_link": asked.aggregator_link,
+            "round_trip_us": round_trip_us,
+            "values": values,
+        },
+        **{
+            "switch": asked.switch,
+            "slot_age_us": asked.slot_age_us,
+            "rounds": asked.rounds,
+            "seed": asked.seed,
+        },
     }
     report = Report(
         bench=outputs.bench,
@@ -169,8 +186,8 @@ def sharing(
         report,
         COLUMNS,
         [_cells(row) for row in rows],
-        title=f"{slots} slots of {switch}, {workers} workers a job on {link}, round trip"
-        f" {round_trip_us} us and more, {compute:.0%} computing",
+        title=f"{asked.slots} slots of {asked.switch}, {asked.workers} workers a job on"
+        f" {asked.link}, round trip {round_trip_us} us and more, {asked.compute:.0%} computing",
         panels=bench.panels(rows),
         spare=SPARE,
     )

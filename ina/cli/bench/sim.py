@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,8 +17,9 @@ from ina.bench import parse, star_real, star_sim
 from ina.bench.report import Report, rows_of
 from ina.bench.star import StarNetwork, burst_bytes, star
 from ina.cli.bench.options import ValuesOption
-from ina.cli.bench.output import JsonOption, Outputs, SaveOption, Steps, number, steps
+from ina.cli.bench.output import SavedOptions, Steps, number, steps
 from ina.cli.bench.testbeds import QUEUE_HELP, check_link, queue_bytes_for, values_for
+from ina.cli.common.options import command
 from ina.congestion import ALGORITHMS, Congestion
 from ina.errors import InvalidInputError
 from ina.sim.scenario import DTYPES, TensorSpec
@@ -35,44 +36,61 @@ SPARE = (
 )
 
 
-def sim(
-    workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "2,4,8",
+@dataclass(frozen=True, kw_only=True)
+class SimOptions(SavedOptions):
+    """Of ``ina bench sim``."""
+
+    workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "2,4,8"
     losses: Annotated[
         str, typer.Option(help="Of packets at the switch, each way: shares, comma separated.")
-    ] = "0,0.001,0.01",
-    link: Annotated[str, typer.Option(help="Rate of the links, as 100mbit.")] = "100mbit",
-    queue: Annotated[str, typer.Option(help=QUEUE_HELP, show_default="1M")] = "",
-    window: Annotated[
-        str, typer.Option(help=f"One of {', '.join(ALGORITHMS)}.")
-    ] = Congestion().algorithm,
-    size: Annotated[str, typer.Option(help="Of a tensor, as 1M.")] = "1M",
-    dtype: Annotated[str, typer.Option(help=f"One of {', '.join(DTYPES)}.")] = "float32",
-    values: ValuesOption = 0,
-    rounds: Annotated[int, typer.Option(min=1, help="Their median counts.")] = 5,
+    ] = "0,0.001,0.01"
+    link: Annotated[str, typer.Option(help="Rate of the links, as 100mbit.")] = "100mbit"
+    queue: Annotated[str, typer.Option(help=QUEUE_HELP, show_default="1M")] = ""
+    window: Annotated[str, typer.Option(help=f"One of {', '.join(ALGORITHMS)}.")] = (
+        Congestion().algorithm
+    )
+    size: Annotated[str, typer.Option(help="Of a tensor, as 1M.")] = "1M"
+    dtype: Annotated[str, typer.Option(help=f"One of {', '.join(DTYPES)}.")] = "float32"
+    values: ValuesOption = 0
+    rounds: Annotated[int, typer.Option(min=1, help="Their median counts.")] = 5
     steps_each: Annotated[
         int, typer.Option("--steps", min=1, help="Tensors of a round, one after the other.")
-    ] = 8,
-    seed: Annotated[int, typer.Option(min=0, help="Of values and losses.")] = 1,
+    ] = 8
+    seed: Annotated[int, typer.Option(min=0, help="Of values and losses.")] = 1
     scenarios: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Write what was simulated, for ina sim run."),
-    ] = None,
+    ] = None
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 where a bound does not hold.")
-    ] = False,
-    save: SaveOption = None,
-    json: JsonOption = False,
-) -> None:
+    ] = False
+
+
+@command(SimOptions)
+def sim(asked: SimOptions) -> None:
     """Run a star in namespaces and the same star in virtual time, and say how far they agree.
 
     Needs root. What this machine needs for a packet is measured first, and given to the simulation.
     Exits with 1 if a sum was wrong on either side.
     """
-    counts, shares = parse.workers("--workers", workers), parse.shares("--losses", losses)
-    case = _case(link, queue, window, size, dtype, values, rounds, steps_each, seed)
-    if scenarios is not None and not scenarios.is_dir():
-        raise InvalidInputError(f"--scenarios {scenarios}: there is no such folder")
-    outputs = Outputs("sim", json, save)
+    counts, shares = (
+        parse.workers("--workers", asked.workers),
+        parse.shares("--losses", asked.losses),
+    )
+    case = _case(
+        asked.link,
+        asked.queue,
+        asked.window,
+        asked.size,
+        asked.dtype,
+        asked.values,
+        asked.rounds,
+        asked.steps_each,
+        asked.seed,
+    )
+    if asked.scenarios is not None and not asked.scenarios.is_dir():
+        raise InvalidInputError(f"--scenarios {asked.scenarios}: there is no such folder")
+    outputs = asked.outputs("sim")
     rows: list[both.Agreement] = []
     with steps("agreement", 1 + 2 * len(counts) * len(shares)) as bar:
         with _star(2, 0.0, case, bar) as made:
@@ -80,15 +98,20 @@ def sim(
             costs = star_real.costs(made, case)
             bar.done(_costs_text(costs))
         for n in counts:
-            rows += [_agreement(n, share, case, costs, bar, scenarios) for share in shares]
+            rows += [_agreement(n, share, case, costs, bar, asked.scenarios) for share in shares]
     plain = rows_of(rows)
     outputs.finish(
         Report(
             bench=outputs.bench,
             settings={
-                **{"workers": counts, "losses": shares, "link": link, "queue": queue},
-                **{"window": window, "size": size, "dtype": dtype, "values": case.values},
-                **{"rounds": rounds, "steps": steps_each, "seed": seed},
+                **{"workers": counts, "losses": shares, "link": asked.link, "queue": asked.queue},
+                **{
+                    "window": asked.window,
+                    "size": asked.size,
+                    "dtype": asked.dtype,
+                    "values": case.values,
+                },
+                **{"rounds": asked.rounds, "steps": asked.steps_each, "seed": asked.seed},
                 **{"burst_bytes": case.burst_bytes, "costs": asdict(costs)},
             },
             rows=plain,
@@ -98,10 +121,11 @@ def sim(
         ),
         COLUMNS,
         [_cells(row) for row in rows],
-        title=f"namespaces and virtual time, {link}, {size} {dtype} {window}",
+        title=f"namespaces and virtual time, {asked.link}, {asked.size} {asked.dtype}"
+        f" {asked.window}",
         spare=SPARE,
     )
-    if strict and any(not row.goodput_holds or row.resends_hold == "no" for row in rows):
+    if asked.strict and any(not row.goodput_holds or row.resends_hold == "no" for row in rows):
         raise typer.Exit(1)
 
 

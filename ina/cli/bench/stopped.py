@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -13,16 +14,12 @@ from ina.bench.shared_star import MAX_WORKERS, StarShape
 from ina.bench.stopped_worker import WHO
 from ina.cli.bench.options import SharedSlotsOption, ValuesOption, check_shared_slots
 from ina.cli.bench.output import (
-    DEFAULT_TOLERANCE,
-    BaselineOption,
-    JsonOption,
-    Outputs,
-    SaveOption,
-    ToleranceOption,
+    ComparedOptions,
     number,
     steps,
 )
 from ina.cli.bench.testbeds import check_link, values_for
+from ina.cli.common.options import command
 from ina.errors import InvalidInputError
 from ina.protocol.spec import VALUE_BYTES
 
@@ -37,51 +34,64 @@ _NOTES = [
 ]
 
 
-def stopped(
+@dataclass(frozen=True, kw_only=True)
+class StoppedOptions(ComparedOptions):
+    """Of ``ina bench stopped``."""
+
     slot_age_us: Annotated[
         str, typer.Option(help="Ages of the switch's slots, in turns, as 20000,100000.")
-    ] = "20000,100000,400000",
-    workers: Annotated[int, typer.Option(help="Of each job.")] = 2,
-    slots: SharedSlotsOption = 128,
-    size: Annotated[str, typer.Option(help="Of a sum's tensor.")] = "180K",
+    ] = "20000,100000,400000"
+    workers: Annotated[int, typer.Option(help="Of each job.")] = 2
+    slots: SharedSlotsOption = 128
+    size: Annotated[str, typer.Option(help="Of a sum's tensor.")] = "180K"
     link: Annotated[
         str, typer.Option(help="Rate of each host's link and the aggregator's, as 200mbit.")
-    ] = "200mbit",
+    ] = "200mbit"
     round_trip_us: Annotated[
         int, typer.Option(min=0, help="Microseconds to the switch and back, added to the links'.")
-    ] = 3500,
-    values: ValuesOption = 0,
-    trials: Annotated[int, typer.Option(min=1, help="Stops of each kind, at each age.")] = 5,
-    save: SaveOption = None,
-    baseline: BaselineOption = None,
-    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
-    json: JsonOption = False,
-) -> None:
+    ] = 3500
+    values: ValuesOption = 0
+    trials: Annotated[int, typer.Option(min=1, help="Stops of each kind, at each age.")] = 5
+
+
+@command(StoppedOptions)
+def stopped(asked: StoppedOptions) -> None:
     """A job that claims slots and is stopped costs its neighbour its slots for their age."""
-    if not 2 <= workers <= MAX_WORKERS // 2:
-        raise InvalidInputError(f"--workers {workers}: want 2 to {MAX_WORKERS // 2}")
-    check_shared_slots(slots, 2)
-    ages_us = parse.numbers("--slot-age-us", slot_age_us, 1000, bench.MAX_AGE_US)
-    size_bytes = parse.one_size("--size", size)
-    rate_bit_s = parse.rate_bit_s("--link", link)
-    outputs = Outputs("stopped", json, save, baseline, tolerance)
-    check_link(link)
-    values = values_for(values, link)
-    case = bench.StoppedCase(workers, size_bytes // VALUE_BYTES, slots, trials)
+    values = asked.values
+    if not 2 <= asked.workers <= MAX_WORKERS // 2:
+        raise InvalidInputError(f"--workers {asked.workers}: want 2 to {MAX_WORKERS // 2}")
+    check_shared_slots(asked.slots, 2)
+    ages_us = parse.numbers("--slot-age-us", asked.slot_age_us, 1000, bench.MAX_AGE_US)
+    size_bytes = parse.one_size("--size", asked.size)
+    rate_bit_s = parse.rate_bit_s("--link", asked.link)
+    outputs = asked.outputs("stopped")
+    check_link(asked.link)
+    values = values_for(values, asked.link)
+    case = bench.StoppedCase(asked.workers, size_bytes // VALUE_BYTES, asked.slots, asked.trials)
     plan = StarShape(
-        workers=2 * workers,
-        link=link,
+        workers=2 * asked.workers,
+        link=asked.link,
         rate_bit_s=rate_bit_s,
         aggregator_bit_s=rate_bit_s,
         values=values,
-        slots=slots,
-        round_trip_us=round_trip_us,
+        slots=asked.slots,
+        round_trip_us=asked.round_trip_us,
     )
-    with steps("stopped", len(ages_us) * trials * len(WHO)) as bar:
+    with steps("stopped", len(ages_us) * asked.trials * len(WHO)) as bar:
         found = bench.measure(plan, case, ages_us, bar.say, bar.done)
     settings = {
-        **{"slot_ages_us": ages_us, "workers": workers, "slots": slots, "size_bytes": size_bytes},
-        **{"link": link, "round_trip_us": round_trip_us, "values": values, "trials": trials},
+        **{
+            "slot_ages_us": ages_us,
+            "workers": asked.workers,
+            "slots": asked.slots,
+            "size_bytes": size_bytes,
+        },
+        **{
+            "link": asked.link,
+            "round_trip_us": asked.round_trip_us,
+            "values": values,
+            "trials": asked.trials,
+        },
     }
     rows = rows_of(found)
     report = Report(
@@ -96,8 +106,8 @@ def stopped(
         report,
         COLUMNS,
         [_cells(row) for row in rows],
-        title=f"two jobs of {workers} workers share {slots} slots, links {link}, round trip"
-        f" {round_trip_us} us and more, sums of {parse.size_text(size_bytes)}",
+        title=f"two jobs of {asked.workers} workers share {asked.slots} slots, links {asked.link},"
+        f" round trip {asked.round_trip_us} us and more, sums of {parse.size_text(size_bytes)}",
         spare=SPARE,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -11,15 +12,11 @@ from ina.bench.report import Report, rows_of
 from ina.cli.bench.options import UnicastOption, check_seconds
 from ina.cli.bench.output import (
     ALL_BUILDS,
-    DEFAULT_TOLERANCE,
-    BaselineOption,
-    JsonOption,
-    Outputs,
-    SaveOption,
-    ToleranceOption,
+    ComparedOptions,
     number,
     steps,
 )
+from ina.cli.common.options import command
 from ina.p4.builds import packet_bytes
 from ina.protocol.spec import MAX_WORKERS
 
@@ -29,22 +26,22 @@ COLUMNS = (
 )
 
 
-def switch(
-    values: Annotated[
-        str, typer.Option(help="Builds to measure, by values a packet.")
-    ] = ALL_BUILDS,
-    workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "2,4",
-    seconds: Annotated[float, typer.Option(help="Of a sample.")] = 1.0,
-    repeats: Annotated[int, typer.Option(min=1, help="Samples; the median counts.")] = 5,
-    unicast: UnicastOption = False,
+@dataclass(frozen=True, kw_only=True)
+class SwitchOptions(ComparedOptions):
+    """Of ``ina bench switch``."""
+
+    values: Annotated[str, typer.Option(help="Builds to measure, by values a packet.")] = ALL_BUILDS
+    workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "2,4"
+    seconds: Annotated[float, typer.Option(help="Of a sample.")] = 1.0
+    repeats: Annotated[int, typer.Option(min=1, help="Samples; the median counts.")] = 5
+    unicast: UnicastOption = False
     bmv2: Annotated[
         bool, typer.Option(help="Measure BMv2, too, where it is installed; needs root.")
-    ] = True,
-    save: SaveOption = None,
-    baseline: BaselineOption = None,
-    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
-    json: JsonOption = False,
-) -> None:
+    ] = True
+
+
+@command(SwitchOptions)
+def switch(asked: SwitchOptions) -> None:
     """Packets a second through a soft switch's UDP port, and its CPU time a packet, sums checked.
 
     Workers are processes on this machine; what they need of its cores the switch does not get.
@@ -52,23 +49,25 @@ def switch(
     from ina.bench.switch import SwitchRow, measure, measure_bmv2, ratios, why_not_bmv2
     from ina.emulate.nodes import LINK_MTU_BYTES
 
-    builds = parse.numbers("--values", values)
-    counts = parse.numbers("--workers", workers, 1, MAX_WORKERS)
-    check_seconds(seconds)
-    outputs = Outputs("switch", json, save, baseline, tolerance)
-    missing = why_not_bmv2() if bmv2 else "--no-bmv2"
+    builds = parse.numbers("--values", asked.values)
+    counts = parse.numbers("--workers", asked.workers, 1, MAX_WORKERS)
+    check_seconds(asked.seconds)
+    outputs = asked.outputs("switch")
+    missing = why_not_bmv2() if asked.bmv2 else "--no-bmv2"
     rows: list[SwitchRow] = []
     on_bmv2 = [b for b in builds if not missing and packet_bytes(b) <= LINK_MTU_BYTES]
     with steps("switch", (len(builds) + len(on_bmv2)) * len(counts)) as bar:
         for build in builds:
             for n in counts:
-                rows.append(measure(build, n, seconds, repeats, multicast=not unicast))
+                rows.append(
+                    measure(build, n, asked.seconds, asked.repeats, multicast=not asked.unicast)
+                )
                 bar.done(f"{build} values, {n} workers")
                 if build in on_bmv2:
-                    rows.append(measure_bmv2(build, n, seconds * repeats))
+                    rows.append(measure_bmv2(build, n, asked.seconds * asked.repeats))
                     bar.done(f"{build} values, {n} workers, BMv2")
     notes = ["CPU: of the thread that moves packets, in and out, kernel included"]
-    if not unicast:
+    if not asked.unicast:
         notes.append("results go to all workers at once (IP multicast); --unicast: to each")
     notes.append(
         f"BMv2 was not measured: {missing}"
@@ -80,8 +79,13 @@ def switch(
     report = Report(
         bench=outputs.bench,
         settings={
-            **{"values": builds, "workers": counts, "seconds": seconds, "repeats": repeats},
-            "unicast": unicast,
+            **{
+                "values": builds,
+                "workers": counts,
+                "seconds": asked.seconds,
+                "repeats": asked.repeats,
+            },
+            "unicast": asked.unicast,
         },
         rows=rows_of(rows),
         ratios=ratios(rows),

@@ -18,9 +18,10 @@ from ina.bench.tcp_flow import require_iperf3, why_not
 from ina.bench.windows import Bottleneck, Schedule, WindowRow
 from ina.bench.windows_agreement import Agreement, agreement
 from ina.cli.bench.options import SpoilOption, ValuesOption
-from ina.cli.bench.output import JsonOption, Outputs, SaveOption, Steps, steps
+from ina.cli.bench.output import SavedOptions, Steps, steps
 from ina.cli.bench.testbeds import QUEUE_HELP, check_link, queue_bytes_for, values_for
 from ina.cli.bench.windows_table import COLUMNS, SPARE, cells, notes
+from ina.cli.common.options import command
 from ina.congestion import ALGORITHMS, Congestion
 from ina.errors import InvalidInputError
 
@@ -43,64 +44,69 @@ _FULL = _Usual("200mbit,1gbit", "2,4,8", Schedule(warm_s=3.0, round_s=1.0, round
 _QUICK = _Usual("200mbit", "2", Schedule(warm_s=1.0, round_s=0.5, rounds=3))
 
 
-def windows(
+@dataclass(frozen=True, kw_only=True)
+class WindowsOptions(SavedOptions):
+    """Of ``ina bench windows``."""
+
     links: Annotated[
         str, typer.Option(help="Rates of the bottleneck.", show_default="200mbit,1gbit")
-    ] = "",
+    ] = ""
     algorithms: Annotated[
         str, typer.Option(help=f"Comma separated, of {', '.join(ALGORITHMS)}.")
-    ] = Congestion().algorithm,
+    ] = Congestion().algorithm
     tcp: Annotated[
         str, typer.Option(help=f"Flows beside two jobs, one at a time, of {', '.join(_TCP)}.")
-    ] = "cubic,dctcp",
+    ] = "cubic,dctcp"
     workers: Annotated[
         str, typer.Option(help="Of a job alone in a star, in turns.", show_default="2,4,8")
-    ] = "",
-    queue: Annotated[str, typer.Option(help=QUEUE_HELP)] = "256K",
+    ] = ""
+    queue: Annotated[str, typer.Option(help=QUEUE_HELP)] = "256K"
     mark: Annotated[
         str, typer.Option(help="What may wait there without an ECN mark, as 64K; 0: no marks.")
-    ] = "64K",
-    values: ValuesOption = 0,
-    rounds: Annotated[int, typer.Option(min=0, show_default="5", help="Their median counts.")] = 0,
-    round_s: Annotated[float, typer.Option(show_default="1", help="Seconds of a round.")] = 0.0,
+    ] = "64K"
+    values: ValuesOption = 0
+    rounds: Annotated[int, typer.Option(min=0, show_default="5", help="Their median counts.")] = 0
+    round_s: Annotated[float, typer.Option(show_default="1", help="Seconds of a round.")] = 0.0
     warm_s: Annotated[
         float, typer.Option(show_default="3", help="Before the first; CUBIC takes some.")
-    ] = 0.0,
+    ] = 0.0
     no_simulator: Annotated[
         bool, typer.Option("--no-simulator", help="Without the same in virtual time.")
-    ] = False,
+    ] = False
     quick: Annotated[
         bool, typer.Option("--quick", help="200mbit, 2 workers and 3 short rounds, if not said.")
-    ] = False,
+    ] = False
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 where a promise does not hold.")
-    ] = False,
-    spoil: SpoilOption = 0,
-    save: SaveOption = None,
-    json: JsonOption = False,
-) -> None:
+    ] = False
+    spoil: SpoilOption = 0
+
+
+@command(WindowsOptions)
+def windows(asked: WindowsOptions) -> None:
     """Two jobs on one link, TCP beside them, and a job alone; the same in virtual time.
 
     Needs root, iperf3 (for --tcp) and Linux 6.6. The bottleneck's queue is as long as --queue says,
     and marks.
     """
-    usual = _QUICK if quick else _FULL
+    values = asked.values
+    usual = _QUICK if asked.quick else _FULL
     schedule = Schedule(
-        warm_s=_positive("--warm-s", warm_s or usual.schedule.warm_s),
-        round_s=_positive("--round-s", round_s or usual.schedule.round_s),
-        rounds=rounds or usual.schedule.rounds,
-        spoil=spoil,
+        warm_s=_positive("--warm-s", asked.warm_s or usual.schedule.warm_s),
+        round_s=_positive("--round-s", asked.round_s or usual.schedule.round_s),
+        rounds=asked.rounds or usual.schedule.rounds,
+        spoil=asked.spoil,
     )
-    named = [it.strip() for it in (links or usual.links).split(",")]
+    named = [it.strip() for it in (asked.links or usual.links).split(",")]
     rates = {name: parse.rate_bit_s("--links", name) for name in named}
-    wanted = _chosen("--algorithms", algorithms, list(ALGORITHMS))
-    counts = parse.workers("--workers", workers or usual.workers)
-    flows = _chosen("--tcp", tcp, _TCP) if tcp else []
-    queue_bytes = queue_bytes_for(queue, 1.0)
-    mark_bytes = 0 if mark == "0" else parse.one_size("--mark", mark)
+    wanted = _chosen("--algorithms", asked.algorithms, list(ALGORITHMS))
+    counts = parse.workers("--workers", asked.workers or usual.workers)
+    flows = _chosen("--tcp", asked.tcp, _TCP) if asked.tcp else []
+    queue_bytes = queue_bytes_for(asked.queue, 1.0)
+    mark_bytes = 0 if asked.mark == "0" else parse.one_size("--mark", asked.mark)
     if mark_bytes >= queue_bytes:
-        raise InvalidInputError(f"--mark {mark}: want less than --queue {queue}")
-    outputs = Outputs("windows", json, save)
+        raise InvalidInputError(f"--mark {asked.mark}: want less than --queue {asked.queue}")
+    outputs = asked.outputs("windows")
     for name in named:
         check_link(name)
     values = values_for(values, named[0])
@@ -110,13 +116,13 @@ def windows(
         require_iperf3()
     cases = [Bottleneck(1), Bottleneck(JOBS), *(Bottleneck(JOBS, it) for it in flows)]
     found: list[tuple[WindowRow, Agreement | None, windows_sim.Simulated | None]] = []
-    simulated = 0 if no_simulator else sum(case.tcp in windows_sim.TCP for case in cases)
+    simulated = 0 if asked.no_simulator else sum(case.tcp in windows_sim.TCP for case in cases)
     each = len(cases) + simulated + len(counts)
-    with steps("windows", len(rates) * (each * len(wanted) + (not no_simulator))) as bar:
+    with steps("windows", len(rates) * (each * len(wanted) + (not asked.no_simulator))) as bar:
         for why in lacking:
             bar.say(why)
         for link, rate_bit_s in rates.items():
-            costs = None if no_simulator else _costs(link, rate_bit_s, values, bar)
+            costs = None if asked.no_simulator else _costs(link, rate_bit_s, values, bar)
             for algorithm in wanted:
                 plan = DumbbellShape(
                     jobs=JOBS,
@@ -157,7 +163,7 @@ def windows(
         settings={
             **{"links": named, "algorithms": wanted, "tcp": flows, "lacking": lacking},
             **{"workers": counts, "queue_bytes": queue_bytes, "mark_bytes": mark_bytes},
-            **{"values": values, "schedule": asdict(schedule), "simulator": not no_simulator},
+            **{"values": values, "schedule": asdict(schedule), "simulator": not asked.no_simulator},
         },
         rows=rows,
         ratios=[
@@ -171,10 +177,10 @@ def windows(
         report,
         COLUMNS,
         [cells(real, agrees) for real, agrees, _ in found],
-        title=f"windows on one link, queue {queue}, marks above {mark}, int32",
+        title=f"windows on one link, queue {asked.queue}, marks above {asked.mark}, int32",
         spare=SPARE,
     )
-    if strict and not all(all(it.promises.values()) for it, _, _ in found):
+    if asked.strict and not all(all(it.promises.values()) for it, _, _ in found):
         raise typer.Exit(1)
 
 

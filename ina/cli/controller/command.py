@@ -7,12 +7,14 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ina.cli.common.given import is_given
+from ina.cli.common.options import command
 from ina.cli.common.output import LineOrParts, emit, lines_or_parts
 from ina.cli.common.rpc_client import (
     ControllerOption,
@@ -44,68 +46,74 @@ def _controller() -> None:
     """Run and inspect the controller."""
 
 
-@app.command()
-def run(
-    ctx: typer.Context,
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Of ``ina controller run``."""
+
+    ctx: typer.Context
     config: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="TOML file; without it, defaults.")
-    ] = None,
+    ] = None
     listen: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Where workers and operators connect.")
-    ] = None,
+    ] = None
     switch: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="P4Runtime server of the switch.")
-    ] = None,
+    ] = None
     data_host: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="IPv4 address of the switch, that workers send to."),
-    ] = None,
+    ] = None
     values: Annotated[
         int | None, typer.Option(help=f"Values a packet: {listed('or')}; 0: by the path's MTU.")
-    ] = None,
+    ] = None
     metrics: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT", help="Prometheus endpoint; port 0 takes a free one."),
-    ] = None,
+    ] = None
     embedded_switch: Annotated[
         bool,
         typer.Option(
             "--embedded-switch",
             help="Run a soft switch in this process: on switch.data_host, and in shared memory.",
         ),
-    ] = False,
+    ] = False
     loss_rate: Annotated[
         float,
         typer.Option(help="Probability that the embedded switch's port drops a packet, each way."),
-    ] = 0.0,
-    loss_seed: Annotated[int, typer.Option(help="Seed of the injected loss.")] = 0,
-    json: JsonOption = False,
-) -> None:
+    ] = 0.0
+    loss_seed: Annotated[int, typer.Option(help="Seed of the injected loss.")] = 0
+    json: JsonOption = False
+
+
+@app.command()
+@command(RunOptions)
+def run(asked: RunOptions) -> None:
     """Run a controller until Ctrl-C or SIGTERM.
 
     SIGHUP makes it read its file again, for tenants, operators' token and certificates.
     """
     log_as_a_service()
     for name in ("loss_rate", "loss_seed"):
-        if is_given(ctx, name) and not embedded_switch:
+        if is_given(asked.ctx, name) and not asked.embedded_switch:
             option = f"--{name.replace('_', '-')}"
             raise InvalidInputError(f"{option}: it is the embedded switch's: add --embedded-switch")
     place: dict[str, str] = {}
 
     def read() -> Config:
         found = _override(
-            config,
-            {"listen": listen, "metrics": metrics},
-            grpc_addr=switch,
-            values=values,
-            data_host=data_host,
+            asked.config,
+            {"listen": asked.listen, "metrics": asked.metrics},
+            grpc_addr=asked.switch,
+            values=asked.values,
+            data_host=asked.data_host,
         )
         return found.with_switch(**place)
 
     with ExitStack() as stack:
-        if embedded_switch:
-            place |= _start_switch(read(), stack, loss_rate, loss_seed)
-        number = asyncio.run(_serve(read(), json, None if config is None else read))
+        if asked.embedded_switch:
+            place |= _start_switch(read(), stack, asked.loss_rate, asked.loss_seed)
+        number = asyncio.run(_serve(read(), asked.json, None if asked.config is None else read))
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise SystemExit(128 + number)

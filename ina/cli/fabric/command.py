@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ from typing import Annotated
 import typer
 
 from ina.cli.common.given import is_given
+from ina.cli.common.options import command
 from ina.cli.common.output import check_output, emit
 from ina.cli.common.rpc_client import ControllerOption, JsonOption, ask, job_names, plain
 from ina.cli.fabric.make import tables
@@ -83,49 +85,53 @@ def plot(
     )
 
 
-@app.command()
-def make(
-    ctx: typer.Context,
-    shape: Annotated[Shape, typer.Argument(help="Of the fabric.")],
+@dataclass(frozen=True, kw_only=True)
+class MakeOptions:
+    """Of ``ina fabric make``."""
+
+    ctx: typer.Context
+    shape: Annotated[Shape, typer.Argument(help="Of the fabric.")]
     k: Annotated[
         int, typer.Option(min=2, max=128, help="Of a fat-tree: ports of a switch, even.")
-    ] = 4,
-    spines: Annotated[int, typer.Option(min=1, max=1024, help="Of a leaf-spine.")] = 2,
-    leaves: Annotated[int, typer.Option(min=1, max=1024, help="Of a leaf-spine.")] = 3,
-    hosts: Annotated[int, typer.Option(min=1, max=1024, help="Of each leaf.")] = 3,
-    host_gbit: Annotated[
-        float, typer.Option(min=0.001, max=1e6, help="Of a host's cable.")
-    ] = 100.0,
+    ] = 4
+    spines: Annotated[int, typer.Option(min=1, max=1024, help="Of a leaf-spine.")] = 2
+    leaves: Annotated[int, typer.Option(min=1, max=1024, help="Of a leaf-spine.")] = 3
+    hosts: Annotated[int, typer.Option(min=1, max=1024, help="Of each leaf.")] = 3
+    host_gbit: Annotated[float, typer.Option(min=0.001, max=1e6, help="Of a host's cable.")] = 100.0
     up_gbit: Annotated[
         float, typer.Option(min=0.001, max=1e6, help="Of a link between switches.")
-    ] = 100.0,
+    ] = 100.0
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write; default: stdout.")
-    ] = None,
-    json: JsonOption = False,
-) -> None:
+    ] = None
+    json: JsonOption = False
+
+
+@app.command()
+@command(MakeOptions)
+def make(asked: MakeOptions) -> None:
     """Write a fabric of a known shape as tables of the controller's file.
 
     Ports and addresses are given out in turn; where the switches are reached is for you to change.
     """
-    others = ("spines", "leaves", "hosts") if shape is Shape.fat_tree else ("k",)
+    others = ("spines", "leaves", "hosts") if asked.shape is Shape.fat_tree else ("k",)
     for name in others:
-        if is_given(ctx, name):
-            raise InvalidInputError(f"--{name}: a {shape.value} has none")
-    rates = Rates(host_gbit * 1e9, up_gbit * 1e9)
-    if shape is Shape.fat_tree:
-        fabric, said = fat_tree(k, rates), f"A fat-tree of {k}-port switches."
+        if is_given(asked.ctx, name):
+            raise InvalidInputError(f"--{name}: a {asked.shape.value} has none")
+    rates = Rates(asked.host_gbit * 1e9, asked.up_gbit * 1e9)
+    if asked.shape is Shape.fat_tree:
+        fabric, said = fat_tree(asked.k, rates), f"A fat-tree of {asked.k}-port switches."
     else:
-        fabric = leaf_spine(spines, leaves, hosts, rates)
-        said = f"{leaves} leaves with {hosts} hosts each, below {spines} spines."
+        fabric = leaf_spine(asked.spines, asked.leaves, asked.hosts, rates)
+        said = f"{asked.leaves} leaves with {asked.hosts} hosts each, below {asked.spines} spines."
     text = "\n".join(tables(fabric, said)) + "\n"
     counts = {"switches": len(fabric.switches), "links": len(fabric.links)}
-    if output is None:
-        emit({**counts, "toml": text}, json, text.rstrip("\n"))
+    if asked.output is None:
+        emit({**counts, "toml": text}, asked.json, text.rstrip("\n"))
         return
-    check_output("--output", output, (".toml",))
-    output.write_text(text, "utf-8")
-    emit({**counts, "file": output}, json, f"wrote {output}")
+    check_output("--output", asked.output, (".toml",))
+    asked.output.write_text(text, "utf-8")
+    emit({**counts, "file": asked.output}, asked.json, f"wrote {asked.output}")
 
 
 @app.command()

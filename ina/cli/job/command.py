@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from ina import modes
 from ina.cli.common.bounds import MAX_COUNT
 from ina.cli.common.given import is_given
+from ina.cli.common.options import command
 from ina.cli.common.output import check_output, emit
 from ina.cli.common.rpc_client import (
     ControllerOption,
@@ -150,28 +152,28 @@ def history(
     emit(plain(reply), json, history_view(reply))
 
 
-@app.command()
-def plan(
-    ctx: typer.Context,
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """Of ``ina job plan``."""
+
+    ctx: typer.Context
     file: Annotated[
         Path | None,
         typer.Argument(metavar="FILE", help="TOML file of the job; options come before its keys."),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="How many it has.")
-    ] = None,
+    ] = None
+    workers: Annotated[int | None, typer.Option(metavar="N", min=1, help="How many it has.")] = None
     like: Annotated[
         str,
         typer.Option(
             metavar="NAME", help="Its steps are this running job's.", autocompletion=job_names
         ),
-    ] = "",
+    ] = ""
     step_bytes: Annotated[
         str, typer.Option("--bytes", metavar="N", help="Bytes a worker sends in a step, as 100M.")
-    ] = "",
+    ] = ""
     compute_s: Annotated[
         float, typer.Option("--compute", metavar="SECONDS", min=0, help="A step's computation.")
-    ] = 0.0,
+    ] = 0.0
     overlap_s: Annotated[
         float | None,
         typer.Option(
@@ -180,44 +182,62 @@ def plan(
             min=0,
             help="Of it, while sums are under way; default: all of it.",
         ),
-    ] = None,
+    ] = None
     round_trip_s: Annotated[
         float,
         typer.Option("--round-trip", metavar="SECONDS", min=0, help="Of a packet to the switch."),
-    ] = 50e-6,
+    ] = 50e-6
     link_gbit: Annotated[
         float, typer.Option("--link", metavar="GBIT/S", min=0, help="Of a worker; 0: not known.")
-    ] = 0.0,
-    slots: Annotated[int, typer.Option(metavar="N", min=0, help="That it asks for.")] = 0,
-    tenant: Annotated[str, typer.Option(envvar="INA_TENANT", help="Whose it is.")] = "",
+    ] = 0.0
+    slots: Annotated[int, typer.Option(metavar="N", min=0, help="That it asks for.")] = 0
+    tenant: Annotated[str, typer.Option(envvar="INA_TENANT", help="Whose it is.")] = ""
     priority: Annotated[
         int, typer.Option(envvar="INA_PRIORITY", min=-MAX_COUNT, help="Higher is more important.")
-    ] = 0,
+    ] = 0
     deadline: Annotated[
         str, typer.Option(envvar="INA_DEADLINE", help="Seconds from now, or a time.")
-    ] = "",
+    ] = ""
     steps: Annotated[
         int, typer.Option(envvar="INA_STEPS", min=0, help="That it takes; 0: not known.")
-    ] = 0,
-    controller: ControllerOption = DEFAULT_LISTEN,
-    json: JsonOption = False,
-) -> None:
+    ] = 0
+    controller: ControllerOption = DEFAULT_LISTEN
+    json: JsonOption = False
+
+
+@app.command()
+@command(PlanOptions)
+def plan(asked: PlanOptions) -> None:
     """Say what a job would get now, where it would be summed, and what its steps would take.
 
     And whom it would slow down, by how much. Nothing is reserved.
     """
     options = {
-        **{"workers": workers, "like": like, "bytes": step_bytes, "compute_s": compute_s},
-        **{"overlap_s": overlap_s, "round_trip_us": round_trip_s * 1e6, "link_gbit": link_gbit},
-        **{"slots": slots, "tenant": tenant, "priority": priority, "deadline": deadline},
-        **{"steps": steps},
+        **{
+            "workers": asked.workers,
+            "like": asked.like,
+            "bytes": asked.step_bytes,
+            "compute_s": asked.compute_s,
+        },
+        **{
+            "overlap_s": asked.overlap_s,
+            "round_trip_us": asked.round_trip_s * 1e6,
+            "link_gbit": asked.link_gbit,
+        },
+        **{
+            "slots": asked.slots,
+            "tenant": asked.tenant,
+            "priority": asked.priority,
+            "deadline": asked.deadline,
+        },
+        **{"steps": asked.steps},
     }
     called = {"bytes": "step_bytes", "round_trip_us": "round_trip_s"}
-    given = {key: it for key, it in options.items() if is_given(ctx, called.get(key, key))}
+    given = {key: it for key, it in options.items() if is_given(asked.ctx, called.get(key, key))}
     usual = {key: options[key] for key in ("tenant", "priority", "deadline", "steps")}
-    request = plan_request(file, given, usual)
-    reply = ask(controller, lambda operator: operator.PlanJob, request)
-    emit(plain(reply), json, plan_view(reply))
+    request = plan_request(asked.file, given, usual)
+    reply = ask(asked.controller, lambda operator: operator.PlanJob, request)
+    emit(plain(reply), asked.json, plan_view(reply))
 
 
 @app.command()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ina.cli.common.options import command
 from ina.cli.common.output import emit
 from ina.cli.pcap.read import CaptureFiles, Filter
 from ina.cli.pcap.view import Lines, life_document, lives_view
@@ -35,33 +37,37 @@ def _pcap() -> None:
     """Read packet captures: decode them, follow a slot."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class DecodeOptions:
+    """Of ``ina pcap decode``."""
+
+    files: Files
+    job: Annotated[int | None, typer.Option(help="Only this job number.")] = None
+    slot: Annotated[int | None, typer.Option(help="Only this slot of the job.")] = None
+    worker: Annotated[int | None, typer.Option(help="Only this worker, and results to all.")] = None
+    seq: Annotated[int | None, typer.Option(help="Only this sequence number.")] = None
+    kind: Annotated[str, typer.Option(help="Only this kind, e.g. contribution.")] = ""
+    values: Annotated[bool, typer.Option("--values", help="Print the values, too.")] = False
+    udp_port: UdpPorts = None
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON document a packet.")] = False
+
+
 @app.command()
-def decode(
-    files: Files,
-    job: Annotated[int | None, typer.Option(help="Only this job number.")] = None,
-    slot: Annotated[int | None, typer.Option(help="Only this slot of the job.")] = None,
-    worker: Annotated[
-        int | None, typer.Option(help="Only this worker, and results to all.")
-    ] = None,
-    seq: Annotated[int | None, typer.Option(help="Only this sequence number.")] = None,
-    kind: Annotated[str, typer.Option(help="Only this kind, e.g. contribution.")] = "",
-    values: Annotated[bool, typer.Option("--values", help="Print the values, too.")] = False,
-    udp_port: UdpPorts = None,
-    json: Annotated[bool, typer.Option("--json", help="Print a JSON document a packet.")] = False,
-) -> None:
+@command(DecodeOptions)
+def decode(asked: DecodeOptions) -> None:
     """Print every packet of ina: one line each, or one JSON document each.
 
     Packets that a switch drops for their form are printed with what is wrong with them. A filter
     leaves those out. The last line, on stderr, counts what was read.
     """
-    wanted = Filter(job, slot, worker, seq, _kind(kind))
-    captures = CaptureFiles(files, udp_port or [UDP_PORT])
-    lines = Lines(values, several_files=len(files) > 1)
+    wanted = Filter(asked.job, asked.slot, asked.worker, asked.seq, _kind(asked.kind))
+    captures = CaptureFiles(asked.files, asked.udp_port or [UDP_PORT])
+    lines = Lines(asked.values, several_files=len(asked.files) > 1)
     # A bar would stand among the packets of a terminal; what passes the filter may be rare.
     with nullcontext() if sys.stdout.isatty() else captures.progress():
         for packet in captures.packets():
             if wanted.passes(packet):
-                lines.print(packet, json)
+                lines.print(packet, asked.json)
     captures.say_what_was_read()
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ina.cli.common.bounds import MAX_PROCESSES, MAX_SEED
+from ina.cli.common.options import command
 from ina.cli.common.output import emit
 from ina.cli.sim.progress import windows_progress
 from ina.cli.sim.saved_rows import check_folder, save_windows
@@ -19,74 +21,81 @@ from ina.sim.windows.families import FAMILIES
 from ina.sim.windows.runner import chosen_algorithms, chosen_families, compare
 
 
-def windows(
+@dataclass(frozen=True, kw_only=True)
+class WindowsOptions:
+    """Of ``ina sim compare windows``."""
+
     scenarios: Annotated[
         str, typer.Option(help=f"Which, with commas: {', '.join(FAMILIES)}. Default: all.")
-    ] = "",
+    ] = ""
     algorithms: Annotated[
         str, typer.Option(help=f"Which, with commas: {', '.join(ALGORITHMS)}. Default: all.")
-    ] = "",
+    ] = ""
     option: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Of the one algorithm; may be repeated."),
-    ] = None,
-    cell: Annotated[str, typer.Option(help="Only cells whose names hold this.")] = "",
+    ] = None
+    cell: Annotated[str, typer.Option(help="Only cells whose names hold this.")] = ""
     seeds: Annotated[
         int, typer.Option(min=0, help="Runs of each cell; 0: 3, or 1 with --quick.")
-    ] = 0,
-    first: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="The first one's seed.")] = 1,
+    ] = 0
+    first: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="The first one's seed.")] = 1
     quick: Annotated[
         bool,
         typer.Option(
             "--quick", help="A cell or two of each scenario: some ten seconds an algorithm."
         ),
-    ] = False,
+    ] = False
     strict: Annotated[
         bool,
         typer.Option("--strict", help="Exit code 1 if the default algorithm breaks a promise."),
-    ] = False,
+    ] = False
     plots: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write an SVG for each that is drawn.")
-    ] = None,
+    ] = None
     save: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Write rows as CSV, a file a scenario."),
-    ] = None,
+    ] = None
     processes: Annotated[
         int, typer.Option(min=0, max=MAX_PROCESSES, help="0: one for each core; 1: this one.")
-    ] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-) -> None:
+    ] = 0
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False
+
+
+@command(WindowsOptions)
+def windows(asked: WindowsOptions) -> None:
     """Run window algorithms on the same networks, and hold them to what is promised of them.
 
     The host's core, the P4 program and the controller are those that ship, in virtual time. All
     scenarios with all algorithms take an hour or so of two cores.
     """
-    seeds = seeds or (1 if quick else 3)
-    families = chosen_families(_words(scenarios))
-    names = chosen_algorithms(_words(algorithms))
-    tables = {name: {"algorithm": name, **_options(names, option)} for name in names}
-    if save is not None:
-        check_folder(save)
-    if plots is not None:
+    seeds = asked.seeds
+    seeds = seeds or (1 if asked.quick else 3)
+    families = chosen_families(_words(asked.scenarios))
+    names = chosen_algorithms(_words(asked.algorithms))
+    tables = {name: {"algorithm": name, **_options(names, asked.option)} for name in names}
+    if asked.save is not None:
+        check_folder(asked.save)
+    if asked.plots is not None:
         check_matplotlib()
     with windows_progress() as told:
         found = compare(
             families,
             tables,
-            range(first, first + seeds),
-            quick=quick,
-            cell=cell,
-            processes=processes,
+            range(asked.first, asked.first + seeds),
+            quick=asked.quick,
+            cell=asked.cell,
+            processes=asked.processes,
             told=told,
         )
-    if plots is not None:
-        draw_all(families, found.runs, plots)
-    if save is not None:
-        save_windows(save, found.outcomes, families)
-    emit(found.outcomes, json, outcomes_view(found.outcomes, families))
+    if asked.plots is not None:
+        draw_all(families, found.runs, asked.plots)
+    if asked.save is not None:
+        save_windows(asked.save, found.outcomes, families)
+    emit(found.outcomes, asked.json, outcomes_view(found.outcomes, families))
     default = [it for it in found.outcomes if it.algorithm == Congestion.algorithm]
-    if strict and any(it.is_broken for it in default):
+    if asked.strict and any(it.is_broken for it in default):
         raise typer.Exit(1)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ina.cli.common.given import is_given
+from ina.cli.common.options import command
 from ina.cli.common.rpc_client import ControllerOption, JsonOption, job_names
 from ina.cli.log_options import log_as_a_service
 from ina.cli.switch import show as switch_show
@@ -35,9 +37,11 @@ from ina.switch.server import SoftSwitch
 app = typer.Typer(help="Run the soft switch; show what a controller's switch has.")
 
 
-@app.callback(invoke_without_command=True)
-def switch(
-    ctx: typer.Context,
+@dataclass(frozen=True, kw_only=True)
+class SwitchOptions:
+    """Of ``ina switch``."""
+
+    ctx: typer.Context
     port: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,60 +50,68 @@ def switch(
             help="NUMBER=udp:ADDRESS:PORT, NUMBER=shm:@NAME, NUMBER=afpacket:INTERFACE or "
             "NUMBER=pcap:IN,OUT; repeatable. Default: 1=udp:127.0.0.1:17760.",
         ),
-    ] = None,
+    ] = None
     grpc_addr: Annotated[
         str, typer.Option(help="Where to serve P4Runtime; port 0 takes a free one.")
-    ] = "127.0.0.1:9559",
-    device_id: DeviceIdOption = 1,
-    cpu_port: Annotated[int, typer.Option(help="Port of packet-in and packet-out.")] = 510,
+    ] = "127.0.0.1:9559"
+    device_id: DeviceIdOption = 1
+    cpu_port: Annotated[int, typer.Option(help="Port of packet-in and packet-out.")] = 510
     loss_rate: Annotated[
         float, typer.Option(help="Probability that a port drops a packet, each way.")
-    ] = 0.0,
-    loss_seed: LossSeedOption = 0,
+    ] = 0.0
+    loss_seed: LossSeedOption = 0
     port_loss: Annotated[
         list[str] | None,
         typer.Option(metavar="NUMBER=RATE", help="Another loss rate for one port; repeatable."),
-    ] = None,
+    ] = None
     delay_us: Annotated[
         int, typer.Option(help="Microseconds that each packet is kept before it leaves.")
-    ] = 0,
+    ] = 0
     p4info: Annotated[
         Path | None, typer.Option(help="P4Info (text) of a program to start with.")
-    ] = None,
-    program: Annotated[
-        Path | None, typer.Option(help="BMv2 JSON of a program to start with.")
-    ] = None,
-    tls_cert: TlsCertOption = "",
-    tls_key: TlsKeyOption = "",
-    tls_ca: TlsCaOption = "",
-    metrics: MetricsOption = "",
-    json: ReadyJsonOption = False,
-) -> None:
+    ] = None
+    program: Annotated[Path | None, typer.Option(help="BMv2 JSON of a program to start with.")] = (
+        None
+    )
+    tls_cert: TlsCertOption = ""
+    tls_key: TlsKeyOption = ""
+    tls_ca: TlsCaOption = ""
+    metrics: MetricsOption = ""
+    json: ReadyJsonOption = False
+
+
+@app.callback(invoke_without_command=True)
+@command(SwitchOptions)
+def switch(asked: SwitchOptions) -> None:
     """Run the soft switch, a P4Runtime device in user space, until Ctrl-C or SIGTERM.
 
     With a command behind it, these options have no place: they are for running a switch.
     """
-    if ctx.invoked_subcommand is not None:
-        _refuse_options(ctx)
+    if asked.ctx.invoked_subcommand is not None:
+        _refuse_options(asked.ctx)
         return
     log_as_a_service()
-    if (p4info is None) != (program is None):
+    if (asked.p4info is None) != (asked.program is None):
         raise InvalidInputError("--p4info and --program go together")
-    if program:
-        warn_if_changed(program)
-    config = config_from_files(p4info, program) if p4info and program else None
-    soft_switch = SoftSwitch(
-        [parse_port(spec) for spec in port or ["1=udp:127.0.0.1:17760"]],
-        grpc_addr=grpc_addr,
-        device_id=device_id,
-        cpu_port=cpu_port,
-        loss_rate=loss_rate,
-        loss_seed=loss_seed,
-        port_loss=dict(map(_parse_loss, port_loss or [])),
-        delay_us=delay_us,
-        tls=TlsFiles(tls_cert, tls_key, tls_ca, "--tls-"),
+    if asked.program:
+        warn_if_changed(asked.program)
+    config = (
+        config_from_files(asked.p4info, asked.program) if asked.p4info and asked.program else None
     )
-    serve_until_told(soft_switch, device_id, config=config, metrics=metrics, json=json)
+    soft_switch = SoftSwitch(
+        [parse_port(spec) for spec in asked.port or ["1=udp:127.0.0.1:17760"]],
+        grpc_addr=asked.grpc_addr,
+        device_id=asked.device_id,
+        cpu_port=asked.cpu_port,
+        loss_rate=asked.loss_rate,
+        loss_seed=asked.loss_seed,
+        port_loss=dict(map(_parse_loss, asked.port_loss or [])),
+        delay_us=asked.delay_us,
+        tls=TlsFiles(asked.tls_cert, asked.tls_key, asked.tls_ca, "--tls-"),
+    )
+    serve_until_told(
+        soft_switch, asked.device_id, config=config, metrics=asked.metrics, json=asked.json
+    )
 
 
 @app.command()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ina.controller.memory.pool import Pool, check_even
+from ina.controller.memory.pool import SlotPool, check_even
 from ina.trees.errors import JobRequestError
 from ina.trees.slots import MAX_JOB_SLOTS, SlotRange
 
 
-class FirstFit(Pool):
+class FirstFit(SlotPool):
     """Ranges of the size that a job asks for, each the first that is free."""
 
     def __init__(self, total: int, default_slots: int) -> None:

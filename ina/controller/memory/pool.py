@@ -10,7 +10,7 @@ from ina.trees.errors import JobRequestError
 from ina.trees.slots import MAX_JOB_SLOTS, SlotRange
 
 
-class Pool:
+class SlotPool:
     """Who has what. Allocators differ in :meth:`cost` and :meth:`_starts`."""
 
     def __init__(self, total: int) -> None:

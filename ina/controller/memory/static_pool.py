@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ina.controller.memory.pool import Pool, check_even
+from ina.controller.memory.pool import SlotPool, check_even
 from ina.trees.errors import JobRequestError
 from ina.trees.slots import MAX_JOB_SLOTS, MIN_JOB_SLOTS, SlotRange
 
 
-class StaticPool(Pool):
+class StaticPool(SlotPool):
     """Ranges of one fixed size. A job that wants fewer slots uses the first of its range."""
 
     def __init__(self, total: int, range_slots: int) -> None:
