@@ -66,8 +66,8 @@ class Embedded:
                 direction; drawn from a generator seeded with ``loss_seed``.
             config: more of the controller's configuration, as in its file: keys by table.
             shm: whether workers on this host, of this user, may use shared memory instead of UDP.
-            mode: of the switch's program, and of jobs that do not ask; there is an aggregator, too,
-                if it needs one.
+            mode: of jobs that do not ask, by which the switch has its program; there is an
+                aggregator, too, if it needs one.
         """
         self._config = config or {}
         self._slots = slots or _slots_for(values)
@@ -159,7 +159,7 @@ class Embedded:
             "tls": {"cert": files.cert, "key": files.key, "ca": files.ca},
             "switch": {
                 "grpc_addr": self.switch.grpc_addr,
-                "mode": self._mode,
+                "mode": modes.of(self._mode).program,
                 "values": self._values,
                 "data_host": host,
                 "data_udp_port": udp_port,

@@ -17,14 +17,22 @@ from ina.protocol.slot_model import POOL_STICKY_FLAGS
 from ina.protocol.spec import Flag
 from ina.tables.values import Entry
 from ina.trees.forest import Forest
+from ina.trees.tree import Node
 
 
 class Mode:
     """Of jobs. It has no state: one object serves all controllers of a process."""
 
     name: str
-    """What configurations, the store and the wire of the controller call it. The switch's program
-    that is made for it is called the same."""
+    """What configurations, the store and the wire of the controller call it."""
+
+    @property
+    def program(self) -> str:
+        """The program that a switch runs for its jobs, where nobody says which: of :mod:`ina.p4`.
+
+        It is called the same where it is made for the mode.
+        """
+        return self.name
 
     # -- what policies may do with its jobs --
 
@@ -58,6 +66,10 @@ class Mode:
     def runs_on(self, *, shares_slots: bool) -> bool:
         """Whether a switch can sum its jobs. ``shares_slots``: it has some that jobs share."""
         return True
+
+    def program_at(self, node: Node) -> str:
+        """The program of a node of its jobs' trees that is in a process of theirs."""
+        return names.DEFAULT_MODE
 
     # -- what its jobs' trees are --
 

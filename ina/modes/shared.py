@@ -48,6 +48,10 @@ class Shared(Mode):
         """Where there are some."""
         return shares_slots
 
+    def program_at(self, node: Node) -> str:
+        """Its own at an aggregator alone."""
+        return self.program if node.parent is None else super().program_at(node)
+
     def forest(self, asking: Asking, over: Forest, site: Site) -> Forest:
         """The first, below each of its aggregators; without any while its own is not known yet."""
         tree = over.trees[0]

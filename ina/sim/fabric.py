@@ -161,7 +161,7 @@ class Fabric:
                 self.bridges[name] = self._nodes[name] = self.network.add_bridge(name)
                 continue
             node = self.network.add_switch(name, names.CPU_PORT, self._switch_setup)
-            mode = self.mode if kind == "p4" else modes.of_aggregators().name
+            mode = self.mode if kind == "p4" else modes.of_aggregators().program
             self.switches[name] = SimSwitch(name, node, _program(self.values, mode))
             self._nodes[name] = node
         for cable, port, other_port in self.topology.ports():

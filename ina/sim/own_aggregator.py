@@ -78,7 +78,7 @@ def _table_of(item: Item) -> str:
 
 @functools.cache
 def _schema(values: int) -> P4Schema:
-    return P4Schema(compiled(values, modes.of_aggregators().name).p4info)
+    return P4Schema(compiled(values, modes.of_aggregators().program).p4info)
 
 
 def _items(schema: P4Schema, entities: Sequence[bytes]) -> Iterator[Item]:

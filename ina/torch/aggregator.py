@@ -30,7 +30,7 @@ class LocalAggregator:
             # Imported here: most workers need no soft switch.
             from ina.switch.aggregator import DOWN_PORT, AggregatorSwitch
 
-            mode = modes.of_aggregators().name
+            mode = modes.of_aggregators().program
             self._switch = AggregatorSwitch(values, own_host, mode)
             self._place = AggregatorPlace(*self._switch.address, DOWN_PORT)
         return self._place

@@ -304,7 +304,7 @@ class Config(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         behind = next((at for at in self.switches if at.name == it.switch), self.switch)
         alike = {name: getattr(it, name) for name in _OF_AGGREGATORS}
         return SwitchConfig(
-            mode=modes.of_aggregators().name, values=behind.values, aggregator=True, **alike
+            mode=modes.of_aggregators().program, values=behind.values, aggregator=True, **alike
         )
 
     def key_of(self, switch: SwitchConfig) -> str:

@@ -62,8 +62,7 @@ class Tickets:
         runs = (beside or job.mapping).forest.root.host
         if runs is None or runs.rank != rank:
             return []
-        values, mode = self._values(job), (beside or job.mapping).mode
-        return host_entities(job, runs, self._addresses, values, mode=mode, beside=beside)
+        return host_entities(job, runs, self._addresses, self._values(job), beside=beside)
 
     def _values(self, job: Job) -> int:
         return self._switches[job.switch].values

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 from finsy import P4Schema
 
+from ina import modes
 from ina.controller.job import Job
 from ina.controller.switches.plan import own_address, plan_job
 from ina.controller.switches.southbound.p4runtime_switch import entities
 from ina.p4 import compiled
-from ina.p4.names import DEFAULT_MODE
 from ina.protocol.addresses import SHM_SWITCH
 from ina.tables.values import Item
 from ina.trees.data_address import DataAddress
@@ -28,10 +28,9 @@ def host_entities(
     addresses: Mapping[str, DataAddress],
     values: int,
     *,
-    mode: str = DEFAULT_MODE,
     beside: JobMapping | None = None,
 ) -> list[bytes]:
-    """Serialised ``p4.v1.Entity``, for the v1model build of a mode with so many values a packet.
+    """Serialised ``p4.v1.Entity``, for the v1model build that it runs with so many values a packet.
 
     ``addresses``: of the job's switches, by name. ``beside``: only what this mapping needs beside
     the one that the job has.
@@ -43,10 +42,12 @@ def host_entities(
         if job.forest == beside.forest:
             plan = plan.beside(plan_job(job, node.name, addresses))
     items += plan.items
-    schema = _schema(values, mode)
+    by = beside or job.mapping
+    program = modes.of(by.mode).program_at(by.forest.trees[0][node.name])
+    schema = _schema(values, program)
     return [entity.encode(schema).SerializeToString() for entity in entities(schema, items)]
 
 
 @functools.cache
-def _schema(values: int, mode: str) -> P4Schema:
-    return P4Schema(compiled(values, mode).p4info)
+def _schema(values: int, program: str) -> P4Schema:
+    return P4Schema(compiled(values, program).p4info)
