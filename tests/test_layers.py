@@ -37,7 +37,9 @@ BELOW = {
     "metrics": {"errors"},
     "congestion": {"document", "errors", "extension"},
     "switch": {"errors", "extension", "protocol", "rpc", "p4", "metrics", "tables"},
-    "host": {"congestion", "errors", "extension", "log", "protocol", "rpc", "p4", "metrics"},
+    "host": {
+        *("congestion", "errors", "extension", "log", "modes", "protocol", "rpc", "p4", "metrics"),
+    },
     "controller": {
         *("congestion", "errors", "log", "protocol", "rpc", "p4", "metrics", "switch"),
         *("document", "fabric", "modes", "tables", "trees", "units"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import grpc
 
+from ina import modes
 from ina.congestion import Congestion, CongestionError
 from ina.errors import InaError
 from ina.host.errors import (
@@ -26,7 +27,6 @@ from ina.host.errors import (
 )
 from ina.host.ticket import Ticket
 from ina.host.trees import TreePlace
-from ina.p4.names import MODES
 from ina.protocol.spec import VERSION
 from ina.protocol.verify import checked_verify
 from ina.rpc import controller_pb2 as pb2
@@ -138,10 +138,10 @@ def check_created(created: pb2.CreateJobReply, address: str) -> None:
             f"{created.wire_version}, this worker's ina sends {VERSION}; install the same "
             "version of ina"
         )
-    if created.program.mode not in MODES:
+    if created.mode not in modes.names():
         raise ControllerError(
-            f"controller {address}: its switch runs {created.program.mode!r}, this worker's"
-            f" ina speaks {' and '.join(map(repr, MODES))}; install the same version of ina"
+            f"controller {address}: its job has mode {created.mode!r}, this worker's ina speaks"
+            f" {' and '.join(map(repr, modes.names()))}; install the same version of ina"
         )
 
 
@@ -156,8 +156,7 @@ def ticket_of(job: str, rank: int, created: pb2.CreateJobReply, joined: pb2.Join
         values_per_packet=created.values_per_packet,
         trees=tuple(map(_tree_place, joined.trees)),
         congestion=congestion_of(joined),
-        mode=created.program.mode,
-        target=created.program.target,
+        mode=created.mode,
         verify=checked_verify("the controller's verify", joined.verify),
         check_key=joined.check_key,
     )
@@ -172,6 +171,7 @@ def remapped(ticket: Ticket, mapping: pb2.Mapping) -> Ticket:
         ticket,
         epoch=mapping.epoch,
         slots=mapping.slots,
+        mode=mapping.mode,
         congestion=congestion_of(mapping) if mapping.HasField("congestion") else ticket.congestion,
         trees=tuple(map(_tree_place, mapping.trees)),
     )

@@ -283,8 +283,8 @@ def _open_aggregator(request: JoinRequest, created: pb2.CreateJobReply) -> pb2.H
     who = f"job {request.job!r} rank {request.rank}"
     if request.aggregator is None:
         raise TransportError(
-            f"{who}: mode {created.program.mode!r} wants an aggregator, and this worker brings"
-            " none: list one in the controller's file ([[aggregator]]), and run it by ina aggregator"
+            f"{who}: mode {created.mode!r} wants an aggregator, and this worker brings none:"
+            " list one in the controller's file ([[aggregator]]), and run it by ina aggregator"
         )
     own_host = request.host or towards(created.switch_host)
     place = request.aggregator.open(created.values_per_packet, own_host)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 
+from ina import modes
 from ina.congestion import Congestion
 from ina.extension.host import RtoLimits, VerifyMode, WorkerConfig
 from ina.host.errors import InvalidTicketError, WorldSizeError
 from ina.host.trees import TreePlace, check_trees
-from ina.p4.catalogue import V1MODEL, ProgramId
-from ina.p4.names import DEFAULT_MODE, MODES
+from ina.p4.names import DEFAULT_MODE
 from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.protocol.verify import CHECK_KEY_BYTES, Verify, checked_verify
 
@@ -51,19 +51,16 @@ class Ticket:
     values_per_packet: int  # of the P4 build that the switch runs
     trees: tuple[TreePlace, ...]  # what the lanes are dealt to, in their order, at least one
     congestion: Congestion = field(default_factory=Congestion)
-    mode: str = (
-        DEFAULT_MODE  # of the switch's program, and its target: with the values they name it
-    )
-    target: str = V1MODEL
+    mode: str = DEFAULT_MODE  # of the job, by this mapping of it
     verify: Verify = "off"  # how sums are verified, the same on all workers
     check_key: bytes = field(default=b"", repr=False)  # of verify "keyed": all workers', secret
 
     def __post_init__(self) -> None:
         check_world(self.rank, self.world_size)
-        if self.mode not in MODES:
+        if self.mode not in modes.names():
             raise InvalidTicketError(
-                f"job {self.job_name!r}: its switch runs {self.program}; workers speak"
-                f" {' and '.join(MODES)}"
+                f"job {self.job_name!r}: mode {self.mode!r}; workers speak"
+                f" {' and '.join(modes.names())}"
             )
         checked_verify(f"job {self.job_name!r}: verify", self.verify)
         if self.verify == "keyed" and len(self.check_key) != CHECK_KEY_BYTES:
@@ -109,11 +106,6 @@ class Ticket:
         lane = seq % self.lanes
         return next(it.where for it in self.trees if lane < it.first_lane + it.lanes)
 
-    @property
-    def program(self) -> ProgramId:
-        """What the switch runs."""
-        return ProgramId(self.mode, self.target, self.values_per_packet)
-
     def worker_config(
         self,
         *,
@@ -143,6 +135,7 @@ class Ticket:
             verify=_NATIVE_MODES[self.verify],
             check_key=self.check_key or bytes(CHECK_KEY_BYTES),
             trees=[tree.native(usual) for tree in self.trees],
+            **modes.of(self.mode).worker,
         )
 
 

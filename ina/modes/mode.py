@@ -8,6 +8,10 @@ slots of their own: a mode says in what it differs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 from ina.modes import rows
 from ina.modes.rows import Place
 from ina.modes.site import Asking, Site
@@ -46,6 +50,11 @@ class Mode:
     needs_aggregator = False
     """Whether its results may be made above the switches of the placement's tree: by one of the
     controller's aggregators, or where none is configured, by one in a process of the job."""
+
+    # -- what a worker of its jobs does differently --
+
+    worker: Mapping[str, Any] = MappingProxyType({})
+    """Fields of the core's ``WorkerConfig``: values, so that the core knows of no modes."""
 
     # -- what a switch is to it --
 

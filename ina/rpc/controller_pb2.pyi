@@ -132,7 +132,7 @@ class CreateJobRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., token: _Optional[str] = ..., wire_version: _Optional[int] = ..., verify: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., contributions: _Optional[int] = ..., deadline_unix_s: _Optional[float] = ..., steps: _Optional[int] = ..., queue_s: _Optional[float] = ..., mode: _Optional[str] = ...) -> None: ...
 
 class CreateJobReply(_message.Message):
-    __slots__ = ("switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm", "results_host", "results_udp_port", "wire_version", "switch", "program", "takes_host_nodes", "wants_aggregator")
+    __slots__ = ("switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm", "results_host", "results_udp_port", "wire_version", "switch", "program", "takes_host_nodes", "wants_aggregator", "mode")
     SWITCH_HOST_FIELD_NUMBER: _ClassVar[int]
     SWITCH_UDP_PORT_FIELD_NUMBER: _ClassVar[int]
     VALUES_PER_PACKET_FIELD_NUMBER: _ClassVar[int]
@@ -145,6 +145,7 @@ class CreateJobReply(_message.Message):
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     TAKES_HOST_NODES_FIELD_NUMBER: _ClassVar[int]
     WANTS_AGGREGATOR_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
     switch_host: str
     switch_udp_port: int
     values_per_packet: int
@@ -157,7 +158,8 @@ class CreateJobReply(_message.Message):
     program: _shown_pb2.Program
     takes_host_nodes: bool
     wants_aggregator: bool
-    def __init__(self, switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ..., wire_version: _Optional[int] = ..., switch: _Optional[str] = ..., program: _Optional[_Union[_shown_pb2.Program, _Mapping]] = ..., takes_host_nodes: _Optional[bool] = ..., wants_aggregator: _Optional[bool] = ...) -> None: ...
+    mode: str
+    def __init__(self, switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ..., wire_version: _Optional[int] = ..., switch: _Optional[str] = ..., program: _Optional[_Union[_shown_pb2.Program, _Mapping]] = ..., takes_host_nodes: _Optional[bool] = ..., wants_aggregator: _Optional[bool] = ..., mode: _Optional[str] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
     __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results", "process", "switch", "node", "aggregator")
@@ -469,7 +471,7 @@ class RemapReply(_message.Message):
     def __init__(self, mapping: _Optional[_Union[Mapping, _Mapping]] = ...) -> None: ...
 
 class Mapping(_message.Message):
-    __slots__ = ("epoch", "slots", "window", "congestion", "trees", "first_operation", "waits", "node_entities", "aggregator_entities")
+    __slots__ = ("epoch", "slots", "window", "congestion", "trees", "first_operation", "waits", "node_entities", "aggregator_entities", "mode")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
@@ -479,6 +481,7 @@ class Mapping(_message.Message):
     WAITS_FIELD_NUMBER: _ClassVar[int]
     NODE_ENTITIES_FIELD_NUMBER: _ClassVar[int]
     AGGREGATOR_ENTITIES_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     slots: int
     window: int
@@ -488,7 +491,8 @@ class Mapping(_message.Message):
     waits: bool
     node_entities: _containers.RepeatedScalarFieldContainer[bytes]
     aggregator_entities: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, epoch: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., trees: _Optional[_Iterable[_Union[Tree, _Mapping]]] = ..., first_operation: _Optional[int] = ..., waits: _Optional[bool] = ..., node_entities: _Optional[_Iterable[bytes]] = ..., aggregator_entities: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    mode: str
+    def __init__(self, epoch: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., trees: _Optional[_Iterable[_Union[Tree, _Mapping]]] = ..., first_operation: _Optional[int] = ..., waits: _Optional[bool] = ..., node_entities: _Optional[_Iterable[bytes]] = ..., aggregator_entities: _Optional[_Iterable[bytes]] = ..., mode: _Optional[str] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("name", "rank", "epoch", "member_key")

@@ -88,8 +88,8 @@ def test_they_are_of_the_tree() -> None:
 @pytest.mark.parametrize(
     ("there", "instead", "fault"),
     [
-        ("| 3 | `ina.host` |", "| 3 | `ina.hosts` |", "ina: ina.host is not in the table"),
-        ("| 3 | `ina.host` |", "| 3 | `ina.host`, `ina.x` |", "ina: ina.x is in the table alone"),
+        ("| 5 | `ina.host` |", "| 5 | `ina.hosts` |", "ina: ina.host is not in the table"),
+        ("| 5 | `ina.host` |", "| 5 | `ina.host`, `ina.x` |", "ina: ina.x is in the table alone"),
         (
             "| 5 | `ina.controller` |",
             "| 3 | `ina.controller` |",

@@ -47,7 +47,7 @@ class FakeController(Servicer):  # type: ignore[misc]
         self.switch_host = switch.address[0]
         self.lease_s, self.heartbeat_s, self.window = lease_s, heartbeat_s, window
         self.wire_version = VERSION
-        self.program = pb2.Program(mode="pool", target="v1model", values=switch.values)
+        self.mode = "pool"
         self.verify, self.check_key = "off", b""
         self.trees: list[pb2.Tree] = []
         self.standby = False
@@ -116,7 +116,7 @@ class FakeController(Servicer):  # type: ignore[misc]
         """Begin a change to so many slots. `waits`: behind a barrier; `tells`: by an event."""
         epoch = self.epoch + 1
         self.switch.install_beside(JOB, epoch, first_slot, slots)
-        self.mapping = pb2.Mapping(epoch=epoch, slots=slots, waits=waits)
+        self.mapping = pb2.Mapping(epoch=epoch, mode=self.mode, slots=slots, waits=waits)
         self.done.clear()
         if tells:
             self.tell(pb2.JobEvent(kind=pb2.JOB_REMAPS))
@@ -175,7 +175,7 @@ class FakeController(Servicer):  # type: ignore[misc]
             results_host=self.results_host,
             results_udp_port=RESULTS_UDP_PORT if self.results_host else 0,
             wire_version=self.wire_version,
-            program=self.program,
+            mode=self.mode,
         )
 
     def Join(self, request: pb2.JoinRequest, context: Any) -> pb2.JoinReply:  # noqa: N802

@@ -62,13 +62,13 @@ def test_a_switch_of_another_wire_format_is_not_joined(
     assert not fake.joined
 
 
-def test_a_switch_with_a_program_of_another_mode_is_not_joined(
+def test_a_job_of_a_mode_that_is_not_known_is_not_joined(
     controller: tuple[str, FakeController],
 ) -> None:
     address, fake = controller
-    fake.program = pb2.Program(mode="sparse", target="v1model", values=64)
+    fake.mode = "sparse"
     with pytest.raises(
-        ControllerError, match=r"its switch runs 'sparse', .* speaks 'pool' and 'shared'; inst"
+        ControllerError, match=r"its job has mode 'sparse', .* speaks 'pool' and 'shared'; inst"
     ):
         Session.join(address, "digits", 0, 1)
     assert not fake.joined

@@ -139,7 +139,7 @@ def test_what_cannot_be_is_declined_with_the_reason() -> None:
             job=3, host="127.0.0.1", udp_port=9, worker=40, expected_bitmap=3, first_lane=0, lanes=8
         )
         fake.switch.install_beside(3, fake.epoch + 1, 0, 16)
-        fake.mapping = pb2.Mapping(epoch=fake.epoch + 1, slots=16, trees=[tree])
+        fake.mapping = pb2.Mapping(epoch=fake.epoch + 1, mode=fake.mode, slots=16, trees=[tree])
         fake.tell(pb2.JobEvent(kind=pb2.JOB_REMAPS))
         fake.until(lambda: any(request.declined for request in fake.said))
         (said, *_) = [request for request in fake.said if request.declined]

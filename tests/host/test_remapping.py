@@ -47,6 +47,7 @@ class Steps:
 def mapping(*, first: int = 0, waits: bool = False, epoch: int = TO) -> pb2.Mapping:
     place = TreePlace(1, "127.0.0.1", 4000, 1, path_of([1]), 0b11, 0, 4)
     return pb2.Mapping(
+        mode="pool",
         epoch=epoch, slots=8, window=4, first_operation=first, waits=waits,
         trees=[pb2.Tree(**asdict(place))],
     )  # fmt: skip

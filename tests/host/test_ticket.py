@@ -11,7 +11,6 @@ import pytest
 from ina._native.host import RtoLimits, WorkerCore
 from ina.host.arrays import VALUE_TYPES
 from ina.host.errors import InvalidTicketError
-from ina.p4.catalogue import ProgramId
 from ina.protocol.codec import decode, encode
 from ina.protocol.spec import Kind
 from tests.host.tickets import direct_ticket
@@ -24,7 +23,7 @@ TICKET = direct_ticket("j", 1, 1, 1, 3, 64, 64, "127.0.0.1", 17760)
     [
         ({"epoch": 1 << 32}, r"epoch is 4294967296, must be 0\.\.4294967295"),
         ({"slots": 1}, r"slots is 1, must be 2\.\.65536"),
-        ({"mode": "sparse"}, "its switch runs sparse, 64 values a packet; workers speak pool"),
+        ({"mode": "sparse"}, "mode 'sparse'; workers speak pool and shared"),
         ({"trees": ()}, "0 trees, 1 to 16 are dealt lanes"),
     ],
 )
@@ -38,11 +37,6 @@ def test_its_job_and_its_switch_are_those_of_its_first_tree() -> None:
     config = TICKET.worker_config(stall_timeout_ns=1, rto=RtoLimits(), keep_results=False)
     assert (config.job, config.expected_bitmap) == (1, 0b111)
     assert (config.summands, config.divisor) == (3, 3)
-
-
-def test_the_ticket_names_the_program() -> None:
-    assert TICKET.program == ProgramId("pool", "v1model", 64)
-    assert str(replace(TICKET, target="tofino").program) == "pool on tofino, 64 values a packet"
 
 
 def test_a_whole_sum_is_what_the_bitmap_and_the_summands_say() -> None:

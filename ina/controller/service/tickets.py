@@ -75,6 +75,7 @@ class Tickets:
             epoch=by.epoch,
             slots=by.slots,
             window=by.window,
+            mode=by.mode,
             congestion=self._congestion(job),
             trees=self.trees(job, rank, by),
             first_operation=told.terms.first_operation,

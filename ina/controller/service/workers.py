@@ -107,6 +107,7 @@ class WorkerService(rpc.ControllerServicer):
             wire_version=VERSION,
             takes_host_nodes=True,
             wants_aggregator=registry.sharing.wants_aggregator(job),
+            mode=job.mode,
         )
 
     async def Join(  # noqa: N802
