@@ -87,7 +87,10 @@ class Mapped:
             self.tell(session)
 
     def tell(self, session: Session) -> None:
-        ticket = replace(session.ticket, epoch=self.epoch, slots=self.slots)
+        (tree,) = session.ticket.trees
+        lanes = 1 << (self.slots.bit_length() - 2)
+        trees = (replace(tree, lanes=lanes),)
+        ticket = replace(session.ticket, epoch=self.epoch, slots=self.slots, trees=trees)
         manner = session._manner
         session._transport.begin_remap(manner.config(ticket), 0, manner.choice(ticket))
 
