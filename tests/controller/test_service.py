@@ -111,12 +111,10 @@ def test_create_waits_for_the_former_job_to_end(workers: Workers) -> None:
     assert [(job.world_size, job.state) for job in workers.jobs()] == [(3, "joining")]
 
 
-@pytest.mark.parametrize(("version", "sends"), [(0, 1), (VERSION + 1, VERSION + 1)])
-def test_a_worker_of_another_wire_format_is_refused(
-    workers: Workers, version: int, sends: int
-) -> None:
+@pytest.mark.parametrize("version", [0, VERSION + 1])
+def test_a_worker_of_another_wire_format_is_refused(workers: Workers, version: int) -> None:
     """Its packets would be dropped, and the job would wait for them."""
-    said = rf"packets of wire format {sends}, the controller's switch takes {VERSION}; install"
+    said = rf"packets of wire format {version}, the controller's switch takes {VERSION}; install"
     with refusal(grpc.StatusCode.INVALID_ARGUMENT, said):
         request = pb2.CreateJobRequest(name="j", world_size=2, wire_version=version)
         workers.stub.CreateJob(request, timeout=5.0)
