@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ina.host.errors import InvalidArrayError, UnsupportedDtypeError, UnsupportedOpError
+from ina.protocol.collective import REDUCTIONS, Reduction
 from ina.protocol.spec import ValueType
 
 Array = NDArray[Any]
@@ -20,8 +21,6 @@ VALUE_TYPES: dict[np.dtype[Any], ValueType] = {
     np.dtype(ml_dtypes.bfloat16): ValueType.BFLOAT16,
 }
 
-OPS = ("sum", "avg")
-
 
 def value_type_of(dtype: np.dtype[Any]) -> ValueType:
     """Return the wire's type of a dtype; raise UnsupportedDtypeError for any other."""
@@ -32,11 +31,12 @@ def value_type_of(dtype: np.dtype[Any]) -> ValueType:
     return found
 
 
-def is_average(op: str) -> bool:
-    """Return whether the operation is "avg" (else "sum"); raise UnsupportedOpError otherwise."""
-    if op not in OPS:
-        raise UnsupportedOpError(f"op {op!r}: supported are {', '.join(OPS)}")
-    return op == "avg"
+def reduction(op: str) -> Reduction:
+    """Return what "sum" or "avg" stands for; raise UnsupportedOpError otherwise."""
+    found = REDUCTIONS.get(op)
+    if found is None:
+        raise UnsupportedOpError(f"op {op!r}: supported are {', '.join(REDUCTIONS)}")
+    return found
 
 
 def check_input(array: Array) -> ValueType:

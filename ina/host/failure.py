@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ina.extension.host import Corruption, StallReport, TransportStats
 from ina.host.node import NodePlace
-from ina.host.progress import Submitted, operation_of
+from ina.host.progress import Submitted
 from ina.host.ticket import Ticket
-from ina.rpc.operations import describe
+from ina.protocol.collective import Collective
 
 
 def describe_stall(
@@ -46,7 +46,7 @@ def describe_wait(
 
 def describe_mismatch(ticket: Ticket, number: int, submitted: list[Submitted]) -> str:
     """Return one line for a result that holds something else than operation `number`."""
-    own = next((describe(operation_of(told)) for told in submitted if told[0] == number), "")
+    own = next((str(Collective(*what)) for own, what in submitted if own == number), "")
     what = f"all-reduce {number}{f' ({own})' if own else ''}"
     return (
         f"{who(ticket)}: ranks differ: the result of {what} holds what another rank has submitted "

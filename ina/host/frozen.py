@@ -12,6 +12,7 @@ from ina.host.arrays import VALUE_TYPES, Array
 from ina.host.errors import RecoveryError
 from ina.host.recovery import Export, Lane, MappedLanes, Pending, Transfer
 from ina.host.ticket import Ticket
+from ina.protocol.collective import Collective
 from ina.protocol.spec import ValueType
 
 _DTYPES = {value_type: dtype for dtype, value_type in VALUE_TYPES.items()}
@@ -82,9 +83,10 @@ class Frozen:
         return tensor
 
     def _view(self, tensor: PendingTensor, address: int, chunks: tuple[int, int]) -> Array:
-        dtype = _DTYPES[ValueType(tensor.value_type)]
+        what = Collective(*tensor.collective)
+        dtype = _DTYPES[ValueType(what.value_type)]
         begin, end = chunks[0] * self.export.chunk_elems, chunks[1] * self.export.chunk_elems
-        end = min(end, tensor.elems)
+        end = min(end, what.elems)
         if not 0 <= begin < end:
             raise RecoveryError(f"operation {tensor.operation} has no chunks {chunks}")
         memory = (ctypes.c_uint8 * ((end - begin) * dtype.itemsize)).from_address(
@@ -100,9 +102,7 @@ def export_of(ticket: Ticket, submitted: int, transport: TransportEngine) -> Exp
         for epoch, window in transport.mappings()
     )
     operations = tuple(
-        Pending(
-            tensor.operation, tensor.elems, tensor.value_type, tensor.average, tuple(tensor.undone)
-        )
+        Pending(tensor.operation, Collective(*tensor.collective), tuple(tensor.undone))
         for tensor in transport.pending()
     )
     return Export(

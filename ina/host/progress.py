@@ -7,19 +7,21 @@ from collections.abc import Callable
 
 from ina.extension.host import TransportEngine
 from ina.host.wishes import Wishes
+from ina.protocol.collective import Collective
 from ina.rpc import controller_pb2 as pb2
+from ina.rpc.operations import message_of
 
 # Packets in flight are sent again every 200 ms at least.
 _REFUSAL_LASTS_S = 1.0
 
-Submitted = tuple[int, int, int, bool]
-"""Number, elements, value type, whether it averages: as the transport tells of an operation."""
+Submitted = tuple[int, tuple[int, int, int, int]]
+"""As the transport tells of an operation: its number, and what its collective has."""
 
 
 def operation_of(told: Submitted) -> pb2.Operation:
     """Return what the transport tells of an operation as a message."""
-    number, elems, value_type, average = told
-    return pb2.Operation(number=number, elems=elems, value_type=value_type, average=average)
+    number, what = told
+    return message_of(number, Collective(*what))
 
 
 class ProgressReporter:

@@ -32,6 +32,7 @@ import numpy as np
 
 from ina.host.arrays import Array
 from ina.host.errors import RecoveryError
+from ina.protocol.collective import Collective
 
 Ranges = tuple[tuple[int, int], ...]
 """Ascending, apart from each other; each from its first to before its second number."""
@@ -62,9 +63,7 @@ class Pending:
     """An operation that is not done on a rank."""
 
     operation: int  # counts from 1 in the order of submission, the same on all ranks
-    elems: int
-    value_type: int  # ina.protocol.spec.ValueType
-    is_average: bool
+    what: Collective
     undone: Ranges  # chunks
 
 
@@ -100,9 +99,7 @@ class Sum:
     """What is left of one operation after the transfers, the same on all ranks; may be nothing."""
 
     operation: int
-    elems: int
-    value_type: int
-    is_average: bool
+    what: Collective
     undone: Ranges
 
 
@@ -128,7 +125,7 @@ def plan(exports: Sequence[Export]) -> Plan:
     submitted = min(export.submitted for export in by_rank)
     operations = sorted({p.operation for export in by_rank for p in export.pending})
     for late in (p for export in by_rank for p in export.pending if p.operation > submitted):
-        if late.undone != ((0, _chunks(late.elems, by_rank[0].chunk_elems)),):
+        if late.undone != ((0, _chunks(late.what.elems, by_rank[0].chunk_elems)),):
             raise RecoveryError(
                 f"operation {late.operation} is done in part, but not all ranks submitted it"
             )
@@ -227,16 +224,15 @@ def _sum(operation: int, by_rank: Sequence[Export], transfers: Sequence[Transfer
         undone = found.undone if found else ()
         left.add(_without(undone, arriving[export.rank], f"operation {operation}"))
         if found:
-            shapes.add((found.elems, found.value_type, found.is_average))
+            shapes.add(found.what)
     if len(shapes) != 1:
         raise RecoveryError(
-            f"operation {operation}: the ranks disagree on elements, type and average: "
-            f"{sorted(shapes)}"
+            f"operation {operation}: the ranks disagree on elements, type and reduction: "
+            f"{', '.join(sorted(map(str, shapes)))}"
         )
     if len(left) != 1:
         raise RecoveryError(f"operation {operation}: the ranks lack different chunks")
-    elems, value_type, is_average = shapes.pop()
-    return Sum(operation, elems, value_type, is_average, left.pop())
+    return Sum(operation, shapes.pop(), left.pop())
 
 
 def _without(ranges: Ranges, chunks: set[int], what: str) -> Ranges:

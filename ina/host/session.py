@@ -45,7 +45,7 @@ from ina.host.ticket import Ticket, check_world, tell_unused
 from ina.host.udp import UdpLink
 from ina.host.watcher import Watcher
 from ina.host.wishes import NO_WISHES, Wishes
-from ina.protocol.spec import ValueType
+from ina.protocol.collective import Collective
 from ina.protocol.verify import Verify
 from ina.rpc import controller_pb2 as pb2
 
@@ -306,37 +306,24 @@ class Session:
         SessionClosedError, JobFailedError: WorkerLostError, JobEvictedError, SwitchLostError,
         RanksDifferError, JobEndedError, CorruptedSumError, WindowError.
         """
-        value_type = arrays.check_input(array)
-        average = arrays.is_average(op)
+        what = Collective(arrays.check_input(array), array.size, arrays.reduction(op))
         result = arrays.prepare_output(array, out)
-        operation = self._submit(
-            array.ctypes.data, result.ctypes.data, array.size, value_type, average, (array, result)
-        )
+        operation = self._submit(array.ctypes.data, result.ctypes.data, what, (array, result))
         handle = Handle(self, operation, result, array)
         return handle if async_op else handle.wait()
 
-    def all_reduce_raw(
-        self,
-        ptr_in: int,
-        ptr_out: int,
-        elems: int,
-        value_type: ValueType,
-        op: str = "sum",
-        *,
-        keep: object = None,
+    def submit(
+        self, ptr_in: int, ptr_out: int, what: Collective, *, keep: object = None
     ) -> Handle[None]:
-        """Reduce `elems` elements from address `ptr_in` to `ptr_out` (may be equal).
+        """Begin a collective of what is at address `ptr_in`, whose result comes to `ptr_out`.
 
-        Returns at once. Both must stay valid until the handle is done; `keep` is any object that
-        sees to that.
+        Both may be equal, and must stay valid until the handle is done; `keep` is any object that
+        sees to that. Returns at once. Raises ValueError: there is no such collective; and as
+        `all_reduce` does.
         """
-        average = arrays.is_average(op)
-        operation = self._submit(ptr_in, ptr_out, elems, ValueType(value_type), average, keep)
-        return Handle(self, operation, None, keep)
+        return Handle(self, self._submit(ptr_in, ptr_out, what, keep), None, keep)
 
-    def _submit(
-        self, ptr_in: int, ptr_out: int, elems: int, value_type: int, average: bool, keep: object
-    ) -> Operation:
+    def _submit(self, ptr_in: int, ptr_out: int, what: Collective, keep: object) -> Operation:
         self._check_process()
         if (error := self._manner.window_error()) is not None:
             self._latch.fail(error)
@@ -345,7 +332,7 @@ class Session:
                 raise self._closed_error()
             if self._frozen is not None:
                 raise SessionFrozenError(f"{failure.who(self.ticket)}: the session is frozen")
-            operation = self._transport.submit(ptr_in, ptr_out, elems, value_type, average)
+            operation = self._transport.submit(ptr_in, ptr_out, what)
             self._inflight.add(operation, keep)
         return operation
 

@@ -1,14 +1,22 @@
-"""Operations in words: what a worker has submitted."""
+"""Operations in messages: what a worker has submitted."""
 
 from __future__ import annotations
 
-from ina.protocol.spec import ValueType
+from ina.protocol.collective import Collective
 from ina.rpc import controller_pb2 as pb2
 
-_NAMES = {value.value: value.name.lower() for value in ValueType}
+
+def message_of(number: int, what: Collective) -> pb2.Operation:
+    """What a worker says of an operation; ``number`` in the order of submission, from 1."""
+    return pb2.Operation(
+        number=number,
+        elems=what.elems,
+        value_type=what.value_type,
+        reduction=what.op,
+        kind=what.kind,
+    )
 
 
-def describe(operation: pb2.Operation) -> str:
-    """What is reduced: "sum of float32[1000]"."""
-    name = _NAMES.get(operation.value_type, f"type {operation.value_type} ")
-    return f"{'avg' if operation.average else 'sum'} of {name}[{operation.elems}]"
+def collective_of(operation: pb2.Operation) -> Collective:
+    """What it said."""
+    return Collective(operation.value_type, operation.elems, operation.reduction, operation.kind)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from ina.errors import InaError
 from ina.extension import sim as native
-from ina.host.arrays import Array, check_input, is_average, prepare_output
+from ina.host.arrays import Array, check_input, prepare_output, reduction
 from ina.host.calls import check_created, ticket_of
 from ina.host.errors import (
     ControllerError,
@@ -29,6 +29,7 @@ from ina.host.failure import describe_corruption, who
 from ina.host.manner import Manner
 from ina.host.remapping import Remapping
 from ina.host.ticket import Ticket
+from ina.protocol.collective import Collective
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.sim.client import SimClient
@@ -114,7 +115,7 @@ class Rank:
         The future raises JobFailedError and what derives from it, OperationTimeoutError,
         SessionClosedError, :class:`CrashedError`.
         """
-        value_type, average = check_input(array), is_average(op)
+        what = Collective(check_input(array), array.size, reduction(op))
         out = prepare_output(array, out)
         operation = _Operation(array, out, self._loop.create_future())
         error = self._refusal()
@@ -122,8 +123,7 @@ class Rank:
             _fail(operation.done, error)
             return operation.done
         assert self.worker is not None
-        addresses = array.ctypes.data, out.ctypes.data
-        begun = self.worker.submit(*addresses, array.size, int(value_type), average)
+        begun = self.worker.submit(array.ctypes.data, out.ctypes.data, what)
         self._operations[begun.id] = operation
         return operation.done
 

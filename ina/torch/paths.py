@@ -9,6 +9,7 @@ from collections import Counter
 import torch
 from torch.distributed import ReduceOp
 
+from ina.protocol.collective import Collective, Reduction
 from ina.protocol.spec import ValueType
 
 _log = logging.getLogger("ina.torch")
@@ -24,13 +25,18 @@ VALUE_TYPES = {
 _SUMMED_TYPES = ", ".join(str(dtype).removeprefix("torch.") for dtype in VALUE_TYPES)
 
 
-def network_op(op: ReduceOp | ReduceOp.RedOpType) -> str | None:
-    """The session's name of a torch reduction, or None if the network does not do it."""
+def network_op(op: ReduceOp | ReduceOp.RedOpType) -> Reduction | None:
+    """What a torch reduction is, or None if the network does not do it."""
     if op == ReduceOp.SUM:
-        return "sum"
+        return Reduction.SUM
     if op == ReduceOp.AVG:
-        return "avg"
+        return Reduction.AVERAGE
     return None
+
+
+def collective_of(tensor: torch.Tensor, op: Reduction) -> Collective:
+    """An all-reduce of a tensor, of one of these dtypes."""
+    return Collective(VALUE_TYPES[tensor.dtype], tensor.numel(), op)
 
 
 def op_name(op: ReduceOp | ReduceOp.RedOpType) -> str:

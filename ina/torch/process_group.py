@@ -22,6 +22,7 @@ from torch.distributed import (
 )
 
 from ina.host.own_addresses import why_not_own
+from ina.protocol.collective import Reduction
 from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.torch import embedded, pieces
 from ina.torch.cuda import staging
@@ -205,8 +206,8 @@ class ProcessGroupIna(ReduceScatter):
         ]
         where = f"job {self._worker.rendezvous.job}, rank {self.rank()} of {self.size()}"
         if device_type_of([piece.buffer for piece in pieces]) != "cpu":
-            pieces = self._stage(pieces, average=session_op == "avg")
-            session_op = "sum"
+            pieces = self._stage(pieces, session_op)
+            session_op = Reduction.SUM
         work = NetworkWork(f"{name} {op_name(op)} of {', '.join(summed)} in {where}", pieces)
         self._bound(work, timeout)
         for index, piece in enumerate(pieces):
@@ -236,7 +237,7 @@ class ProcessGroupIna(ReduceScatter):
         else:
             sent(True)
 
-    def _stage(self, pieces: Sequence[Piece], *, average: bool) -> Sequence[Piece]:
+    def _stage(self, pieces: Sequence[Piece], op: Reduction) -> Sequence[Piece]:
         """For tensors of another device: see :mod:`ina.torch.cuda.staging`."""
 
         def agree(codes: torch.Tensor) -> None:
@@ -244,7 +245,7 @@ class ProcessGroupIna(ReduceScatter):
 
         return staging.stage(
             pieces,
-            average=average,
+            op=op,
             workers=self.size(),
             block_elems=self._worker.values_per_packet,
             agree=agree,

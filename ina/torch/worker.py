@@ -16,12 +16,13 @@ from ina.host import Session, SessionStats
 from ina.host.errors import SessionClosedError, SessionFrozenError
 from ina.host.failure_latch import OnFailure
 from ina.host.stop import Stop
+from ina.protocol.collective import Reduction
 from ina.torch import host_node, rendezvous
 from ina.torch.env import Settings
 from ina.torch.errors import GroupClosedError
 from ina.torch.fallback import Fallback, SwitchLoss
 from ina.torch.host_node import LocalNode
-from ina.torch.paths import VALUE_TYPES
+from ina.torch.paths import collective_of
 from ina.torch.rendezvous import Rendezvous
 from ina.torch.seat import Seat
 
@@ -124,28 +125,22 @@ class Worker:
             stop=stop,
         )
 
-    def submit(self, tensor: torch.Tensor, op: str) -> Sum:
+    def submit(self, tensor: torch.Tensor, op: Reduction) -> Sum:
         """Start the sum, or average, of a tensor over all ranks, in place.
 
         ``tensor``: contiguous, in CPU memory, any shape, a dtype that the network sums; it must not
-        be touched before the end. ``op``: "sum" or "avg". All ranks submit the same in the same
-        order. What fails is raised by the result's ``wait``.
+        be touched before the end. All ranks submit the same in the same order. What fails is
+        raised by the result's ``wait``.
         """
         if self._fallback is not None and self._fallback.is_away:
-            return self._fallback.submit(tensor, op == "avg")
+            return self._fallback.submit(tensor, op)
         try:
-            return self._session.all_reduce_raw(
-                tensor.data_ptr(),
-                tensor.data_ptr(),
-                tensor.numel(),
-                VALUE_TYPES[tensor.dtype],
-                op,
-                keep=tensor,
-            )
+            what = collective_of(tensor, op)
+            return self._session.submit(tensor.data_ptr(), tensor.data_ptr(), what, keep=tensor)
         except (SessionFrozenError, SessionClosedError):  # since it was looked at
             if self._fallback is None or self._closed:
                 raise
-            return self._fallback.submit(tensor, op == "avg")
+            return self._fallback.submit(tensor, op)
 
     @property
     def switch_loss(self) -> SwitchLoss | None:

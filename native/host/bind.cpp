@@ -129,12 +129,13 @@ void bind_engine(nb::module_ &m) {
     engine
         .def(
             "submit",
-            [](TransportEngine &self, std::uintptr_t in, std::uintptr_t out, std::uint64_t elems,
-               int type, bool average) {
-                return self.submit(tensor_request(0, in, out, elems, type, average));
+            [](TransportEngine &self, std::uintptr_t in, std::uintptr_t out,
+               const nb::tuple &collective) {
+                const TensorRequest request = tensor_request(0, in, out, collective);
+                const nb::gil_scoped_release unlocked;
+                return self.submit(request);
             },
-            nb::arg("address_in"), nb::arg("address_out"), nb::arg("elems"), nb::arg("value_type"),
-            nb::arg("average"), Unlocked())
+            nb::arg("address_in"), nb::arg("address_out"), nb::arg("collective"))
         .def("stats", &TransportEngine::stats, Unlocked())
         .def("lanes", &TransportEngine::lanes, Unlocked())
         .def("set_congestion", &TransportEngine::set_congestion, nb::arg("choice").none(),

@@ -21,8 +21,10 @@ SecretKey secret_key(const nanobind::bytes &key);
 // Throws std::invalid_argument.
 ValueType value_type_of(int type);
 TensorRequest tensor_request(std::uint64_t id, std::uintptr_t in, std::uintptr_t out,
-                             std::uint64_t elems, int type, bool average);
-// Id, elements, type, whether it averages.
+                             const nanobind::tuple &collective);
+// As ina.protocol.collective.Collective has them: value type, elements, reduction, kind.
+nanobind::tuple numbers_of(const Collective &what);
+// The id, and the numbers.
 nanobind::object described(const TensorRequest &request);
 
 }  // namespace ina::host

@@ -62,14 +62,22 @@ ValueType value_type_of(int type) {
 }
 
 TensorRequest tensor_request(std::uint64_t id, std::uintptr_t in, std::uintptr_t out,
-                             std::uint64_t elems, int type, bool average) {
+                             const nb::tuple &collective) {
     TensorRequest request;
     request.id = id;
     request.in = reinterpret_cast<const void *>(in);
     request.out = reinterpret_cast<void *>(out);
-    request.elems = elems;
-    request.type = value_type_of(type);
-    request.op = average ? ReduceOp::kAverage : ReduceOp::kSum;
+    if (collective.size() != 4) throw std::invalid_argument("a collective has 4 numbers");
+    const int op = nb::cast<int>(collective[2]);
+    const int kind = nb::cast<int>(collective[3]);
+    if (op < 0 || op > 1 || kind < 0 || kind >= kCollectiveKinds) {
+        throw std::invalid_argument("unknown collective: reduction " + std::to_string(op) +
+                                    ", kind " + std::to_string(kind));
+    }
+    request.type = value_type_of(nb::cast<int>(collective[0]));
+    request.elems = nb::cast<std::uint64_t>(collective[1]);
+    request.op = static_cast<Reduction>(op);
+    request.kind = static_cast<CollectiveKind>(kind);
     return request;
 }
 
@@ -166,11 +174,10 @@ void bind_core(nb::module_ &m) {
         .def(
             "next",
             [](SubmissionOrder &self, std::uint64_t id, std::uintptr_t in, std::uintptr_t out,
-               std::uint64_t elems, int type, bool average) {
-                return self.next(tensor_request(id, in, out, elems, type, average));
+               const nb::tuple &collective) {
+                return self.next(tensor_request(id, in, out, collective));
             },
-            nb::arg("id"), nb::arg("address_in"), nb::arg("address_out"), nb::arg("elems"),
-            nb::arg("value_type"), nb::arg("average"));
+            nb::arg("id"), nb::arg("address_in"), nb::arg("address_out"), nb::arg("collective"));
 
     nb::class_<LoneCore>(m, "WorkerCore")
         .def(
@@ -185,12 +192,12 @@ void bind_core(nb::module_ &m) {
         .def(
             "submit",
             [](LoneCore &self, std::uint64_t id, std::uintptr_t in, std::uintptr_t out,
-               std::uint64_t elems, int type, bool average, std::int64_t now_ns) {
-                const auto request = tensor_request(id, in, out, elems, type, average);
+               const nb::tuple &collective, std::int64_t now_ns) {
+                const auto request = tensor_request(id, in, out, collective);
                 self.submit(self.order.next(request), now_ns);
             },
-            nb::arg("id"), nb::arg("address_in"), nb::arg("address_out"), nb::arg("elems"),
-            nb::arg("value_type"), nb::arg("average"), nb::arg("now_ns"))
+            nb::arg("id"), nb::arg("address_in"), nb::arg("address_out"), nb::arg("collective"),
+            nb::arg("now_ns"))
         .def(
             "submit_placed",
             [](LoneCore &self, const Submission &placed, std::int64_t now_ns) {

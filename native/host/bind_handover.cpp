@@ -44,8 +44,12 @@ nb::list undone(const PendingTensor &self) {
 }  // namespace
 
 nb::object described(const TensorRequest &request) {
-    return nb::make_tuple(request.id, request.elems, static_cast<int>(request.type),
-                          request.op == ReduceOp::kAverage);
+    return nb::make_tuple(request.id, numbers_of(request));
+}
+
+nb::tuple numbers_of(const Collective &what) {
+    return nb::make_tuple(static_cast<int>(what.type), what.elems, static_cast<int>(what.op),
+                          static_cast<int>(what.kind));
 }
 
 void bind_handover(nb::module_ &m) {
@@ -71,12 +75,8 @@ void bind_handover(nb::module_ &m) {
         .def_prop_ro("operation", [](const PendingTensor &self) { return self.request.id; })
         .def_prop_ro("address_in", &address_in)
         .def_prop_ro("address_out", &address_out)
-        .def_prop_ro("elems", [](const PendingTensor &self) { return self.request.elems; })
-        .def_prop_ro("value_type",
-                     [](const PendingTensor &self) { return static_cast<int>(self.request.type); })
-        .def_prop_ro(
-            "average",
-            [](const PendingTensor &self) { return self.request.op == ReduceOp::kAverage; })
+        .def_prop_ro("collective",
+                     [](const PendingTensor &self) { return numbers_of(self.request); })
         .def_prop_ro("undone", &undone);
 
     m.def("merge_lanes", &merge_lanes, nb::arg("shares"));

@@ -89,7 +89,7 @@ class Bench {
         if (tensors_.size() == kMostTensors) return;
         host::TensorRequest request;
         request.type = static_cast<host::ValueType>(input_->byte() % 4);
-        request.op = static_cast<host::ReduceOp>(input_->byte() % 2);
+        request.op = static_cast<host::Reduction>(input_->byte() % 2);
         request.elems = input_->byte() % (kMostElems + 1);
         const std::size_t bytes = request.elems * host::bytes_per_elem(request.type);
         auto tensor = std::make_unique<Tensor>();

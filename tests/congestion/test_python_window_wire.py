@@ -137,7 +137,7 @@ ticket = switch.ticket(7, 1, 0, 1)
 config = ticket.worker_config(stall_timeout_ns=10**11, rto=RtoLimits(), keep_results=False)
 options = TransportOptions(congestion=window.choice())
 transport = Transport.udp(sock.fileno(), config, 1 << 20, options)
-operation = transport.submit(data.ctypes.data, out.ctypes.data, data.size, 0, False)
+operation = transport.submit(data.ctypes.data, out.ctypes.data, Collective(0, data.size))
 until_it_is_called()
 """
 _AGAIN = """

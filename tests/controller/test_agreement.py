@@ -14,6 +14,7 @@ from ina.controller.watch import failure_detector
 from ina.controller.watch.agreement import find_difference
 from ina.host import RanksDifferError, Session
 from ina.host.arrays import Array
+from ina.protocol.collective import Reduction
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2 import Operation, Progress
 from tests.controller.test_failure_detector import Watched, scenario
@@ -22,7 +23,7 @@ F32 = 1
 BIG, SMALL, AVG = (
     Operation(number=9, elems=64, value_type=F32),
     Operation(number=9, elems=32),
-    Operation(number=9, elems=64, value_type=F32, average=True),
+    Operation(number=9, elems=64, value_type=F32, reduction=Reduction.AVERAGE),
 )
 BEFORE = Operation(number=8, elems=5)
 

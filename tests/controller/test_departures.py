@@ -30,9 +30,7 @@ def said(
         lanes_waiting=bytes([int(waits)]),
     )
     if pending:
-        operation = pb2.Operation(
-            number=pending, elems=1000, value_type=ValueType.FLOAT32, average=False
-        )
+        operation = pb2.Operation(number=pending, elems=1000, value_type=ValueType.FLOAT32)
         progress.oldest.CopyFrom(operation)
     return progress
 

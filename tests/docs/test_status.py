@@ -13,9 +13,10 @@ from ina.controller.config import JobsConfig
 from ina.controller.routing.policies import POLICIES
 from ina.controller.windows.caps import CAPS
 from ina.emulate.topology import SwitchKind
-from ina.host.arrays import OPS, VALUE_TYPES
+from ina.host.arrays import VALUE_TYPES
 from ina.p4.names import MODES
 from ina.p4.tofino import TARGETS
+from ina.protocol.collective import REDUCTIONS
 from ina.protocol.spec import (
     MAX_LEVELS,
     MAX_WORKERS,
@@ -40,7 +41,7 @@ WORDS = {
     "P4 programs": [f"{', '.join(map(str, VALUES_PER_PACKET_BUILDS[:-1]))} and 1024 values"],
     "Tofino": ["1 and 2", *{f"{it.values} values" for it in TARGETS.values()}],
     "host library": [
-        *map(str, VALUE_TYPES), *(op.upper() for op in OPS),
+        *map(str, VALUE_TYPES), *(op.upper() for op in REDUCTIONS),
         f"1 to {MAX_WORLD_SIZE:,} workers, {MAX_WORKERS} at one switch",
     ],
     "controller": ["SQLite", "PostgreSQL"],

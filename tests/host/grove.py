@@ -15,6 +15,7 @@ import numpy as np
 from ina._native.host import RtoLimits, SubmissionOrder, VerifyMode, WorkerConfig, WorkerCore
 from ina.host.arrays import VALUE_TYPES
 from ina.protocol.codec import decode_header, encode
+from ina.protocol.collective import REDUCTIONS, Collective
 from ina.protocol.spec import UDP_PORT
 from ina.protocol.switch_model import Attachment
 from tests.host.cores import EPOCH, SECOND, Array
@@ -110,10 +111,8 @@ class Grove:
         return outs
 
     def submit(self, rank: int, number: int, part: Array, out: Array, op: str = "sum") -> None:
-        placed = self.orders[rank].next(
-            number, part.ctypes.data, out.ctypes.data, part.size, VALUE_TYPES[part.dtype],
-            op == "avg",
-        )  # fmt: skip
+        what = Collective(VALUE_TYPES[part.dtype], part.size, REDUCTIONS[op])
+        placed = self.orders[rank].next(number, part.ctypes.data, out.ctypes.data, what)
         self._left[rank, number] = len(self.cores[rank])
         for index, core in enumerate(self.cores[rank]):
             core.submit_placed(placed, self.now_ns)

@@ -14,6 +14,7 @@ from ina._native.congestion import Choice
 from ina._native.host import VerifyMode
 from ina.extension import sim as native
 from ina.host.arrays import VALUE_TYPES
+from ina.protocol.collective import REDUCTIONS, Collective
 from ina.sim.fabric import Fabric
 from ina.sim.topology import star
 from ina.sim.ways import Way
@@ -133,9 +134,8 @@ class Star:
 
     def submit(self, rank: int, tensor: int, array: Array, out: Array, op: str = "sum") -> None:
         self._submitted.append((array, out))
-        begun = self.workers[rank].submit(
-            array.ctypes.data, out.ctypes.data, array.size, VALUE_TYPES[array.dtype], op == "avg"
-        )
+        what = Collective(VALUE_TYPES[array.dtype], array.size, REDUCTIONS[op])
+        begun = self.workers[rank].submit(array.ctypes.data, out.ctypes.data, what)
         assert begun.id == tensor
         self._listen()
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ina._native.host import WorkerCore, WorkerCounters
 from ina._native.sim import Trace
 from ina.protocol.codec import decode, decode_header, encode
+from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag, Kind, ValueType
 from ina.testing import numerics
 from ina.testing.frames import PAYLOAD_OFFSET
@@ -221,7 +222,7 @@ def test_an_exponent_below_the_own_one_is_no_agreement() -> None:
     """All agree on the largest. By a smaller one, own values would not fit int32."""
     core = WorkerCore(worker_config(0, 1, 16, VALUES))
     part, out = np.full(VALUES, 3, np.float32), np.empty(VALUES, np.float32)
-    core.submit(1, part.ctypes.data, out.ctypes.data, VALUES, ValueType.FLOAT32, False, 0)
+    core.submit(1, part.ctypes.data, out.ctypes.data, Collective(ValueType.FLOAT32, VALUES), 0)
     (packet,) = core.poll_transmit(0)
     asked, _ = decode(packet)
     assert asked.next_exponent > 1

@@ -23,6 +23,8 @@ from ina.host import (
 )
 from ina.host.frozen import Frozen
 from ina.host.recovery import Plan, Transfer, plan
+from ina.protocol.collective import Collective, Reduction
+from ina.protocol.spec import ValueType
 from ina.testing import numerics
 from tests.host.test_worker_core import INT32, random_parts
 from tests.host.udp_model import UdpModel, closing
@@ -41,7 +43,7 @@ def recover(frozen: list[Frozen]) -> Plan:
     for left in found.sums:
         for chunks in left.undone:
             parts = [one.inputs(left.operation, chunks).copy() for one in frozen]
-            op = "avg" if left.is_average else "sum"
+            op = "avg" if left.what.op == Reduction.AVERAGE else "sum"
             result = numerics.all_reduce(parts, op, frozen[0].export.chunk_elems)
             for one in frozen:
                 one.outputs(left.operation, chunks)[:] = result
@@ -100,7 +102,7 @@ def test_what_is_frozen_stays_pending_and_takes_no_more(pair: Pair) -> None:
         pair[0].all_reduce(ONES)
     assert pair[0].stats().operations_done == 0
     (pending,) = frozen.export.pending
-    assert (pending.elems, pending.undone, pending.is_average) == (300, ((0, 5),), False)
+    assert (pending.what, pending.undone) == (Collective(ValueType.FLOAT32, 300), ((0, 5),))
     assert (frozen.export.submitted, frozen.export.chunk_elems) == (1, 64)
     called = threading.Event()
     handle.add_done_callback(lambda _: called.set())

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ina._native.host import OperationState
+from ina.protocol.collective import Collective
 from ina.protocol.spec import ValueType
 from tests.host.hand_switch import VALUES, HandSwitch
 from tests.switch.ports.conftest import wait_until
@@ -32,7 +33,7 @@ def exchange(switch: HandSwitch, chunk: int) -> None:
     array = np.full(VALUES, chunk, np.int32)
     out = np.zeros_like(array)
     operation = switch.transport.submit(
-        array.ctypes.data, out.ctypes.data, array.size, ValueType.INT32, False
+        array.ctypes.data, out.ctypes.data, Collective(ValueType.INT32, array.size)
     )
     wait_until(lambda: bool(switch.of(chunk)), "sent", 60.0)
     switch.answer(switch.of(chunk)[0])

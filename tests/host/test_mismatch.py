@@ -12,6 +12,7 @@ import pytest
 from ina._native.host import WorkerCore
 from ina._native.sim import WorkerEvent
 from ina.protocol.codec import Header, decode, encode
+from ina.protocol.collective import Collective, Reduction
 from ina.protocol.spec import Kind, ValueType
 from tests.host.cores import MS, SECOND, Array, worker_config
 from tests.host.star import Star, scattered
@@ -121,7 +122,7 @@ def contribution(*ops: tuple[int, int, bool], first_seq: int = 0) -> Header:
     core = WorkerCore(worker_config(0, 2, SLOTS, VALUES, first_seq=first_seq))
     memory = MEMORY.ctypes.data
     for number, (elems, value_type, average) in enumerate(ops, start=1):
-        core.submit(number, memory, memory, elems, value_type, average, 0)
+        core.submit(number, memory, memory, Collective(value_type, elems, Reduction(average)), 0)
     return decode(core.poll_transmit(0)[0])[0]
 
 
@@ -156,7 +157,7 @@ def test_only_n_times_its_own_digest_is_taken(workers: int) -> None:
     data = np.arange(VALUES, dtype=np.int32)
     out = np.full(VALUES, -7, np.int32)
     core = WorkerCore(worker_config(0, workers, SLOTS, VALUES))
-    core.submit(1, data.ctypes.data, out.ctypes.data, VALUES, ValueType.INT32, False, 0)
+    core.submit(1, data.ctypes.data, out.ctypes.data, Collective(ValueType.INT32, VALUES), 0)
     sent = decode(core.poll_transmit(0)[0])[0]
     whole = (1 << workers) - 1
     result = replace(
@@ -168,7 +169,7 @@ def test_only_n_times_its_own_digest_is_taken(workers: int) -> None:
     assert core.mismatch is None
     wrong = replace(result, digest=(result.digest + 0x8000) % 2**16)
     other = WorkerCore(worker_config(0, workers, SLOTS, VALUES))
-    other.submit(1, data.ctypes.data, out.ctypes.data, VALUES, ValueType.INT32, False, 0)
+    other.submit(1, data.ctypes.data, out.ctypes.data, Collective(ValueType.INT32, VALUES), 0)
     other.poll_transmit(0)
     other.on_result(encode(wrong, data), 1)
     assert other.mismatch is not None

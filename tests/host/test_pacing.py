@@ -12,6 +12,7 @@ import pytest
 from ina._native.host import WorkerCore
 from ina.congestion import Congestion
 from ina.protocol.codec import decode, encode
+from ina.protocol.collective import Collective
 from ina.protocol.spec import HEADER_BYTES
 from tests.host.cores import MS, worker_config
 from tests.host.test_results import result_of
@@ -97,7 +98,7 @@ def test_what_all_leave_unread_does_not_keep_itself_alive(base_ns: int) -> None:
     data, out = np.zeros((2, 2_000 * lanes), np.int32)
     fixed = Congestion("fixed").choice()
     core = WorkerCore(worker_config(1, 2, 2 * lanes, 1), 0, fixed)
-    core.submit(1, data.ctypes.data, out.ctypes.data, len(data), 0, False, 0)
+    core.submit(1, data.ctypes.data, out.ctypes.data, Collective(0, len(data)), 0)
     arriving = deque((MS, packet) for packet in core.poll_transmit(0, lanes))
     now_ns, trips_ns = MS, []
     while now_ns < 20 * longest_ns:

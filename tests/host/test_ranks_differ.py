@@ -8,7 +8,10 @@ import pytest
 from ina.errors import InaError
 from ina.host import CorruptedSumError, RanksDifferError, Session, failure_latch
 from ina.host.handle import Handle
+from ina.protocol.collective import Collective, Reduction
+from ina.protocol.spec import ValueType
 from ina.rpc import controller_pb2 as pb2
+from ina.rpc.operations import collective_of
 from tests.host.cores import Array
 from tests.host.test_membership import job, reduce_all
 
@@ -30,11 +33,11 @@ def test_the_controllers_words_are_waited_for() -> None:
             handle.add_done_callback(lambda ended: called.append(str(ended.exception())))
         # Both say at once what they have.
         fake.until(lambda: all(fake.progress[rank][-1].differs_at == 2 for rank in range(2)))
-        for rank, average in enumerate((False, True)):
+        for rank, op in enumerate(Reduction):
             told = fake.progress[rank][-1].submitted
-            assert [(o.number, o.elems, o.value_type, o.average) for o in told] == [
-                (1, 100, 0, False),
-                (2, 100, 1, average),
+            assert [(o.number, collective_of(o)) for o in told] == [
+                (1, Collective(ValueType.INT32, 100)),
+                (2, Collective(ValueType.FLOAT32, 100, op)),
             ]
         fake.tell(pb2.JobEvent(kind=pb2.RANKS_DIFFER, reason=HOW, fatal=True))
         for rank, handle in enumerate(handles):

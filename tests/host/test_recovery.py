@@ -18,6 +18,7 @@ from ina.errors import InaError
 from ina.host import RecoveryError
 from ina.host.frozen import Frozen, export_of
 from ina.host.recovery import Export, Lane, MappedLanes, Pending, Plan, Sum, Transfer, average, plan
+from ina.protocol.collective import Collective
 from ina.testing import numerics
 from tests.host.cores import EPOCH, JOB
 from tests.host.star import Star, late, scattered
@@ -275,7 +276,7 @@ def export(rank: int, lanes: Sequence[Lane | None], *pending: Pending, n: int = 
     return Export(1, 1, rank, n, 64, 2, (MappedLanes(1, tuple(lanes)),), pending)
 
 
-WHOLE = Pending(1, 300, 1, False, ((0, 5),))
+WHOLE = Pending(1, Collective(1, 300), ((0, 5),))
 
 
 def test_the_newest_result_goes_to_those_who_lack_it() -> None:
@@ -290,7 +291,7 @@ def test_the_newest_result_goes_to_those_who_lack_it() -> None:
     )
     assert found == Plan(
         transfers=(Transfer(1, 0, 2, 1, 2, 1, (0, 2)), Transfer(1, 1, 1, 1, 1, 0, (2,))),
-        sums=(Sum(1, 300, 1, False, ((3, 5),)),),
+        sums=(Sum(1, Collective(1, 300), ((3, 5),)),),
         submitted=2,
     )
 
@@ -299,12 +300,12 @@ def test_an_operation_that_ended_elsewhere_needs_only_transfers() -> None:
     last = Lane(4, 1, 4, False)
     found = plan([export(0, [None], replace(WHOLE, undone=((4, 5),))), export(1, [last])])
     assert found.transfers == (Transfer(1, 0, 4, 1, 4, 1, (0,)),)
-    assert found.sums == (Sum(1, 300, 1, False, ()),)
+    assert found.sums == (Sum(1, Collective(1, 300), ()),)
 
 
 def test_results_without_values_are_not_handed_on() -> None:
     found = plan([export(0, [None], WHOLE), export(1, [Lane(0, 1, 0, True)], WHOLE)])
-    assert found == Plan((), (Sum(1, 300, 1, False, ((0, 5),)),), 2)
+    assert found == Plan((), (Sum(1, Collective(1, 300), ((0, 5),)),), 2)
 
 
 def test_chunks_in_the_middle_are_cut_out() -> None:
@@ -329,7 +330,7 @@ LANE = Lane(2, 1, 2, False)
         ([export(0, [LANE]), export(1, [replace(LANE, chunk=3)])], "lane 0: rank . has"),
         ([export(0, [None], WHOLE), export(1, [None])], "lack different chunks"),
         (
-            [export(0, [None], WHOLE), export(1, [None], replace(WHOLE, value_type=0))],
+            [export(0, [None], WHOLE), export(1, [None], replace(WHOLE, what=Collective(0, 300)))],
             "disagree on elements",
         ),
         (

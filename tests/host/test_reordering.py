@@ -9,6 +9,7 @@ import numpy as np
 from ina._native.congestion import Choice
 from ina._native.host import WorkerCore
 from ina.protocol.codec import Header
+from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag
 from ina.testing import numerics
 from tests.host.cores import MS, SECOND
@@ -57,7 +58,7 @@ def learned() -> WorkerCore:
 
 def test_lateness_that_was_no_loss_is_borne_from_then_on() -> None:
     core = learned()
-    core.submit(2, DATA.ctypes.data, OUT.ctypes.data, 10 * W * VALUES, 0, False, 10 * MS)
+    core.submit(2, DATA.ctypes.data, OUT.ctypes.data, Collective(0, 10 * W * VALUES), 10 * MS)
     assert rounds(core, 10 * MS, 60, late_steps=3) == []
     assert core.take_completions() == [2]
 
@@ -67,11 +68,13 @@ def test_it_is_forgotten() -> None:
     now_ns = 0
     for tensor in range(2, 8):
         now_ns += SECOND + SECOND // 10
-        core.submit(tensor, DATA.ctypes.data, OUT.ctypes.data, 4 * W * VALUES, 0, False, now_ns)
+        core.submit(
+            tensor, DATA.ctypes.data, OUT.ctypes.data, Collective(0, 4 * W * VALUES), now_ns
+        )
         assert rounds(core, now_ns, 8) == []
         assert core.take_completions() == [tensor]
     now_ns += SECOND // 10
-    core.submit(9, DATA.ctypes.data, OUT.ctypes.data, 10 * W * VALUES, 0, False, now_ns)
+    core.submit(9, DATA.ctypes.data, OUT.ctypes.data, Collective(0, 10 * W * VALUES), now_ns)
     assert rounds(core, now_ns, 8, loses=True)[0] == now_ns + 2 * STEP_NS
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ina._native.host import VerifyMode, WorkerCore
 from ina.protocol.codec import Header, decode, encode
+from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag, Kind
 from tests.host.cores import worker_config
 
@@ -29,7 +30,7 @@ class Worker:
     def __init__(self, elems: int = VALUES, verify: VerifyMode = VerifyMode.OFF) -> None:
         self.out = np.full(64, -1, np.int32)
         self.core = WorkerCore(worker_config(1, 2, SLOTS, VALUES, verify=verify))
-        self.core.submit(1, DATA.ctypes.data, self.out.ctypes.data, elems, 0, False, 0)
+        self.core.submit(1, DATA.ctypes.data, self.out.ctypes.data, Collective(0, elems), 0)
         self.sent = [decode(packet)[0] for packet in self.core.poll_transmit(0)]
 
     def good(self, index: int = 0) -> Header:
@@ -83,7 +84,7 @@ def test_any_other_result_is_counted_and_ignored(
 def test_an_exponent_that_no_worker_announces_is_refused(next_exponent: int) -> None:
     core = WorkerCore(worker_config(1, 2, SLOTS, VALUES))
     ones = np.ones(VALUES, np.float32)
-    core.submit(1, ones.ctypes.data, ones.ctypes.data, VALUES, 1, False, 0)
+    core.submit(1, ones.ctypes.data, ones.ctypes.data, Collective(1, VALUES), 0)
     header = decode(core.poll_transmit(0)[0])[0]
     assert (header.value_count, header.next_exponent) == (0, 128)
     result = replace(result_of(header), next_exponent=next_exponent)

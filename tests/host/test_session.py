@@ -31,6 +31,7 @@ from ina.host import (
     WorldSizeError,
 )
 from ina.host.udp import UdpLink
+from ina.protocol.collective import Collective
 from ina.protocol.spec import ValueType
 from ina.testing import numerics
 from tests.host.tickets import direct_ticket
@@ -96,7 +97,7 @@ def test_raw_addresses() -> None:
     with UdpModel() as switch, closing(switch.sessions(2)) as sessions:
         arrays = [np.full(100, 2.5, ml_dtypes.bfloat16) for _ in range(2)]
         handles = [
-            s.all_reduce_raw(a.ctypes.data, a.ctypes.data, 100, ValueType.BFLOAT16, keep=a)
+            s.submit(a.ctypes.data, a.ctypes.data, Collective(ValueType.BFLOAT16, 100), keep=a)
             for s, a in zip(sessions, arrays, strict=True)
         ]
         assert [handle.wait(30) for handle in handles] == [None, None]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ina.congestion import Choice, Congestion
 from ina.extension.host import WorkerCore
 from ina.host import Session
+from ina.protocol.collective import Collective
 from tests.host.cores import MS, worker_config
 from tests.host.remapped import NEVER_NS, Mapped, Tensors
 from tests.host.star import Star, even, late, scattered
@@ -190,7 +191,7 @@ def test_a_lifted_cap_wakes_threads_that_nothing_else_would() -> None:
     core = WorkerCore(config, 0, Congestion("fixed").choice())
     core.set_congestion(None, 1)
     part, out = np.ones(64 * 8, np.int32), np.empty(64 * 8, np.int32)
-    core.submit(1, part.ctypes.data, out.ctypes.data, part.size, 0, False, 0)
+    core.submit(1, part.ctypes.data, out.ctypes.data, Collective(0, part.size), 0)
     assert len(core.poll_transmit(0)) == 1
     due_ns = core.next_deadline_ns(0)
     assert due_ns is not None

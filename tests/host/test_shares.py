@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ina._native.congestion import Choice
 from ina._native.host import WorkerCore
 from ina.protocol.codec import decode, encode
+from ina.protocol.collective import Collective
 from ina.protocol.spec import Kind
 from ina.testing import numerics
 from ina.testing.frames import PAYLOAD_OFFSET
@@ -139,7 +140,7 @@ def test_each_share_has_memory_for_its_own_lanes_and_knows_no_others() -> None:
     assert (core.window, core.first_lane, core.lane_count) == (8, 2, 2)
     assert core.in_flight_limit == 2
     part = np.arange(8 * 8, dtype=np.int32)
-    core.submit(1, part.ctypes.data, part.ctypes.data, part.size, 0, False, 0)
+    core.submit(1, part.ctypes.data, part.ctypes.data, Collective(0, part.size), 0)
     packets = core.poll_transmit(0)
     assert [decode(packet)[0].seq for packet in packets] == [2, 3]
     with pytest.raises(ValueError, match=r"lane must be 2\.\.3, got 1"):
@@ -155,7 +156,7 @@ def test_results_for_another_share_are_counted_and_ignored() -> None:
     part = np.arange(8 * 8, dtype=np.int32)
     out = np.zeros_like(part)
     for core in cores:
-        core.submit(1, part.ctypes.data, out.ctypes.data, part.size, 0, False, 0)
+        core.submit(1, part.ctypes.data, out.ctypes.data, Collective(0, part.size), 0)
     sent = [packet for core in cores for packet in core.poll_transmit(0)]
     seqs = []
     for packet in sent:
@@ -172,7 +173,7 @@ def test_a_share_without_a_part_is_done_at_once() -> None:
     cores = [WorkerCore(worker_config(0, 1, 16, 8, share=i, shares=2)) for i in range(2)]
     part = np.arange(8, dtype=np.int32)
     for core in cores:
-        core.submit(5, part.ctypes.data, part.ctypes.data, part.size, 0, False, 0)
+        core.submit(5, part.ctypes.data, part.ctypes.data, Collective(0, part.size), 0)
     assert [core.take_completions() for core in cores] == [[], [5]]
     assert cores[1].next_deadline_ns(0) is None
     assert cores[1].pending() == []
@@ -182,7 +183,7 @@ def test_a_share_without_a_part_is_done_at_once() -> None:
 def test_what_the_other_shares_get_counts_as_progress() -> None:
     core = WorkerCore(worker_config(0, 1, 16, 8, stall_s=1.0, share=0, shares=2))
     part = np.arange(8, dtype=np.int32)
-    core.submit(1, part.ctypes.data, part.ctypes.data, part.size, 0, False, 0)
+    core.submit(1, part.ctypes.data, part.ctypes.data, Collective(0, part.size), 0)
     assert core.poll_transmit(0)
     core.note_progress(SECOND // 2)
     core.poll_transmit(SECOND + 1)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ina._native.host import OperationState
+from ina.protocol.collective import Collective
 from ina.protocol.spec import ValueType
 from tests.host.hand_switch import VALUES, WINDOW, HandSwitch
 from tests.switch.ports.conftest import wait_until
@@ -24,7 +25,7 @@ def test_a_packet_that_was_sent_twice_is_whole_until_it_is_answered(switch: Hand
     array = np.arange(3 * WINDOW * VALUES, dtype=np.int32)
     out = np.zeros_like(array)
     operation = switch.transport.submit(
-        array.ctypes.data, out.ctypes.data, array.size, ValueType.INT32, False
+        array.ctypes.data, out.ctypes.data, Collective(ValueType.INT32, array.size)
     )
     wait_until(lambda: len(switch.of(0)) >= 2, "sent again", 60.0)
 

@@ -21,6 +21,7 @@ from ina.host import OperationTimeoutError, Session
 from ina.host.stats import SessionStats
 from ina.host.udp import open_socket
 from ina.protocol.codec import Header, decode, encode
+from ina.protocol.collective import Collective
 from ina.protocol.spec import Kind
 from tests.host.cores import EPOCH, JOB, worker_config
 from tests.host.udp_model import UdpModel, closing
@@ -135,7 +136,9 @@ def test_each_queue_has_room_of_its_own(threads: int) -> None:
         transport = Transport.udp(sock.fileno(), config, 2048, TransportOptions(threads=threads))
         try:
             out = np.zeros_like(WHOLE)
-            operation = transport.submit(WHOLE.ctypes.data, out.ctypes.data, WHOLE.size, 0, False)
+            operation = transport.submit(
+                WHOLE.ctypes.data, out.ctypes.data, Collective(0, WHOLE.size)
+            )
             assert operation.wait(int(DEADLINE_S * 1e9))
             assert operation.state == OperationState.DONE
             assert (out == WHOLE).all()
@@ -163,7 +166,7 @@ def test_a_thread_looks_in_time_at_what_another_has_sent_for_it() -> None:
         sock = open_socket(*switch.getsockname())
         transport = Transport.udp(sock.fileno(), config, 2048, TransportOptions(threads=2))
         try:
-            transport.submit(tensor.ctypes.data, tensor.ctypes.data, tensor.size, 0, False)
+            transport.submit(tensor.ctypes.data, tensor.ctypes.data, Collective(0, tensor.size))
             sent: dict[int, bytes] = {}
             while len(sent) < 4:
                 packet, worker = switch.recvfrom(2048)

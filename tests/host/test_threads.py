@@ -358,5 +358,5 @@ def test_what_no_thread_has_looked_at_is_pending_in_the_freeze(threads: int) -> 
             ):
                 session.all_reduce(ONES, async_op=True)
                 (pending,) = session.freeze().export.pending
-                assert pending.elems == ONES.size
+                assert pending.what.elems == ONES.size
                 assert pending.undone == ((0, -(-ONES.size // switch.values)),)

@@ -12,6 +12,7 @@ from ina._native.host import RtoLimits, WorkerCore
 from ina.host.arrays import VALUE_TYPES
 from ina.host.errors import InvalidTicketError
 from ina.protocol.codec import decode, encode
+from ina.protocol.collective import Collective, Reduction
 from ina.protocol.spec import Kind
 from tests.host.tickets import direct_ticket
 
@@ -48,7 +49,13 @@ def test_a_whole_sum_is_what_the_bitmap_and_the_summands_say() -> None:
     core = WorkerCore(config)
     ours, out = np.full(64, 1.5, np.float32), np.zeros(64, np.float32)
     value_type = VALUE_TYPES[ours.dtype]
-    core.submit(1, ours.ctypes.data, out.ctypes.data, ours.size, value_type, True, 0)
+    core.submit(
+        1,
+        ours.ctypes.data,
+        out.ctypes.data,
+        Collective(value_type, ours.size, Reduction.AVERAGE),
+        0,
+    )
 
     def result(contributors: int, summands: int) -> bytes:
         digest = header.digest * summands & 0xFFFF
@@ -68,7 +75,13 @@ def test_a_whole_sum_is_what_the_bitmap_and_the_summands_say() -> None:
     assert abs(int(values[0])) * 12 < 2**31 <= abs(int(values[0])) * 12 * 4
     assert np.allclose(out, 1.5 * 12 / 24)
 
-    core.submit(2, ours.ctypes.data, out.ctypes.data, ours.size, value_type, True, 0)
+    core.submit(
+        2,
+        ours.ctypes.data,
+        out.ctypes.data,
+        Collective(value_type, ours.size, Reduction.AVERAGE),
+        0,
+    )
     header, values = decode(*core.poll_transmit(0))
     core.on_result(result(0b110, 3), 0)
     assert core.mismatch is not None

@@ -9,6 +9,7 @@ import numpy as np
 from ina._native.congestion import Choice
 from ina._native.host import WorkerCore
 from ina.protocol.codec import Header, decode, encode
+from ina.protocol.collective import Collective
 from ina.protocol.spec import HEADER_BYTES, Flag, Kind, path_of
 from tests.host.cores import EPOCH, JOB, MS, worker_config
 
@@ -24,7 +25,7 @@ def worker(chunks: int, stall_s: float = 60.0) -> WorkerCore:
     assert chunks * VALUES <= DATA.size
     # One that sends as results come: here time goes by in steps that a pace would not fit into.
     core = WorkerCore(worker_config(0, 2, SLOTS, VALUES, stall_s), congestion=Choice("fixed"))
-    core.submit(1, DATA.ctypes.data, OUT.ctypes.data, chunks * VALUES, 0, False, 0)
+    core.submit(1, DATA.ctypes.data, OUT.ctypes.data, Collective(0, chunks * VALUES), 0)
     return core
 
 
@@ -204,7 +205,7 @@ def test_it_gives_up_when_nothing_completes_for_the_stall_timeout() -> None:
 
 def test_waiting_before_the_first_submission_is_no_stall() -> None:
     core = WorkerCore(worker_config(0, 2, SLOTS, VALUES, 1.0))
-    core.submit(1, DATA.ctypes.data, OUT.ctypes.data, VALUES, 0, False, 50_000 * MS)
+    core.submit(1, DATA.ctypes.data, OUT.ctypes.data, Collective(0, VALUES), 50_000 * MS)
     assert len(core.poll_transmit(50_000 * MS)) == 1
     assert core.stall is None
 
@@ -212,7 +213,7 @@ def test_waiting_before_the_first_submission_is_no_stall() -> None:
 def test_a_lane_that_the_window_holds_back_waits_for_results_not_for_time() -> None:
     """However long it takes: what fills the window waits for a worker that is late."""
     core = WorkerCore(worker_config(0, 2, SLOTS, VALUES), 2)
-    core.submit(1, DATA.ctypes.data, OUT.ctypes.data, 5 * VALUES, 0, False, 0)
+    core.submit(1, DATA.ctypes.data, OUT.ctypes.data, Collective(0, 5 * VALUES), 0)
     first, second = sent_at(core, 0)
     assert (first.seq, second.seq) == (0, 1)
     for later in (2 * MS, 100 * MS, 500 * MS):
@@ -307,7 +308,7 @@ def silence_after_slow_round_trips(shortest_ns: int, window: Choice) -> tuple[in
     They are long because the other worker lost what it sent.
     """
     core = WorkerCore(worker_config(0, 2, SLOTS, VALUES), congestion=window)
-    core.submit(1, DATA.ctypes.data, OUT.ctypes.data, 60 * W * VALUES, 0, False, 0)
+    core.submit(1, DATA.ctypes.data, OUT.ctypes.data, Collective(0, 60 * W * VALUES), 0)
     now_ns = shortest_ns
     in_flight = sent_at(core, 0)
     answer(core, in_flight.pop(0), now_ns)
@@ -341,7 +342,7 @@ def test_what_varies_gets_more_time_before_it_is_probed_for() -> None:
 def resent_when_overtaken_late(window: Choice) -> int:
     """How many are sent again, where one sent 0.3 ms later is answered after slow round trips."""
     core = WorkerCore(worker_config(0, 2, SLOTS, VALUES), congestion=window)
-    core.submit(1, DATA.ctypes.data, OUT.ctypes.data, 60 * W * VALUES, 0, False, 0)
+    core.submit(1, DATA.ctypes.data, OUT.ctypes.data, Collective(0, 60 * W * VALUES), 0)
     first, *others = sent_at(core, 0)
     answer(core, first, MS // 10)
     for header in others:
@@ -429,5 +430,5 @@ def test_results_after_a_pause_find_patient_timers() -> None:
 def test_small_tensors_are_in_flight_together() -> None:
     core = worker(1)
     for tensor_id in (2, 3):
-        core.submit(tensor_id, DATA.ctypes.data, OUT.ctypes.data, VALUES, 0, False, 0)
+        core.submit(tensor_id, DATA.ctypes.data, OUT.ctypes.data, Collective(0, VALUES), 0)
     assert [header.seq for header in sent_at(core, 0)] == [0, 1, 2]

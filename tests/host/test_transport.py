@@ -18,6 +18,7 @@ from ina.controller.embedded import Embedded
 from ina.host import Session, udp
 from ina.host.errors import TransportError
 from ina.host.udp import UdpLink, open_socket
+from ina.protocol.collective import Collective
 from tests.host.udp_model import UdpModel, closing
 from tests.threads import SHORT_SLICE_NS, NewThreads, slice_ns, takes_slices
 
@@ -47,7 +48,9 @@ def test_it_works_with_less(
         try:
             data = np.arange(64 * 200, dtype=np.int32)
             out = np.zeros_like(data)
-            operation = transport.submit(data.ctypes.data, out.ctypes.data, data.size, 0, False)
+            operation = transport.submit(
+                data.ctypes.data, out.ctypes.data, Collective(0, data.size)
+            )
             assert operation.wait(30_000_000_000)
             assert operation.state == OperationState.DONE
             assert (out == data).all()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ina._native import quantize
 from ina._native.host import Tree, VerifyMode, WorkerConfig, WorkerCore
 from ina.protocol.codec import decode, encode
+from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag, Kind, path_of
 from ina.testing import numerics
 from tests.host.cores import EPOCH, MS, Array, worker_config
@@ -176,7 +177,7 @@ def two_trees(rank: int = 1) -> WorkerConfig:
 def test_results_must_be_of_the_own_tree_and_whole_at_its_root() -> None:
     core = WorkerCore(two_trees())
     part, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
-    core.submit(1, part.ctypes.data, out.ctypes.data, 8, 0, False, 0)
+    core.submit(1, part.ctypes.data, out.ctypes.data, Collective(0, 8), 0)
     (packet,) = core.poll_transmit(0)
     header, values = decode(packet)
     digest = 40 * header.digest % 2**16
@@ -229,7 +230,7 @@ def test_one_tree_is_as_one_switch() -> None:
     ):
         core = WorkerCore(worker_config(2, 3, 16, 8, trees=trees))
         part = np.arange(30 * 8, dtype=np.int32)
-        core.submit(1, part.ctypes.data, part.ctypes.data, part.size, 0, False, 0)
+        core.submit(1, part.ctypes.data, part.ctypes.data, Collective(0, part.size), 0)
         packets.append(core.poll_transmit(0))
         assert len(packets[-1]) == 8
     assert packets[0] == packets[1]

@@ -13,6 +13,7 @@ import pytest
 from ina._native.host import WorkerCore
 from ina.congestion import Congestion
 from ina.protocol.codec import Header, decode, encode
+from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag, Kind
 from tests.host.cores import MS, worker_config
 
@@ -31,7 +32,7 @@ class Worker:
         )
         self.data = np.zeros(CHUNKS * VALUES, np.int32)
         self.core.submit(
-            1, self.data.ctypes.data, self.data.ctypes.data, self.data.size, 0, False, 0
+            1, self.data.ctypes.data, self.data.ctypes.data, Collective(0, self.data.size), 0
         )
         self.now_ns = 0
         self.sent: list[Header] = []

@@ -9,6 +9,7 @@ import pytest
 
 from ina._native.host import WorkerCore
 from ina.protocol.codec import decode, encode
+from ina.protocol.collective import Collective
 from ina.protocol.spec import Kind
 from tests.host.cores import Array, worker_config
 
@@ -20,7 +21,9 @@ def core_of(slots: int = 8, keep_results: bool = False) -> WorkerCore:
 
 
 def submit(core: WorkerCore, number: int, array: Array, value_type: int = 0) -> None:
-    core.submit(number, array.ctypes.data, array.ctypes.data, array.size, value_type, False, number)
+    core.submit(
+        number, array.ctypes.data, array.ctypes.data, Collective(value_type, array.size), number
+    )
 
 
 def answer(core: WorkerCore, packets: list[bytes], now_ns: int) -> None:

@@ -11,6 +11,7 @@ from ina.controller.switches.plan import JobPlan, own_address, plan_job
 from ina.extension import congestion
 from ina.extension import host as host_native
 from ina.extension import sim as native
+from ina.protocol.collective import Collective
 from ina.protocol.spec import UDP_PORT as SWITCH_UDP_PORT
 from ina.sim.fabric import Fabric
 from ina.trees.endpoint import Endpoint
@@ -126,7 +127,7 @@ def run_all(
 ) -> None:
     """Until all are done."""
     for worker, values, sums in zip(workers, inputs, outputs, strict=True):
-        worker.submit(values.ctypes.data, sums.ctypes.data, len(values), INT32, average=False)
+        worker.submit(values.ctypes.data, sums.ctypes.data, Collective(INT32, len(values)))
     told = 0
     while told < len(workers):
         assert not fabric.network.run(fabric.network.now_ns + LIMIT_NS), "it does not end"

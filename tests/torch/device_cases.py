@@ -11,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed import ReduceOp
 
 import ina.torch
+from ina.protocol.collective import Reduction
 from ina.torch import pieces
 from ina.torch.errors import UnsupportedDeviceError
 from tests.torch.functional_cases import world
@@ -24,14 +25,14 @@ def staged_as_direct(rank: int, workers: int) -> int:
     group = world()
     assert isinstance(group, ina.torch.ProcessGroupIna)
     compared = 0
-    for op, average in ((ReduceOp.SUM, False), (ReduceOp.AVG, True)):
+    for op, reduction in ((ReduceOp.SUM, Reduction.SUM), (ReduceOp.AVG, Reduction.AVERAGE)):
         direct = [_input(rank, elems, dtype) for dtype in DTYPES for elems in (1, 256, 5003)]
         direct.append(torch.full((3, 7), float(rank)).t()[2:5])  # not contiguous
         staged = [tensor.clone(memory_format=torch.preserve_format) for tensor in direct]
         staged[-1] = torch.full((3, 7), float(rank)).t()[2:5]
         for tensor in direct:
             dist.all_reduce(tensor, op)
-        parts = group._stage([pieces.whole(tensor) for tensor in staged], average=average)
+        parts = group._stage([pieces.whole(tensor) for tensor in staged], reduction)
         assert all(part.buffer.dtype == torch.int32 for part in parts)
         work = group._sum("all_reduce", parts, ReduceOp.SUM, None)
         assert work.wait()
@@ -41,7 +42,7 @@ def staged_as_direct(rank: int, workers: int) -> int:
     inputs, output = torch.randn(4 * workers), torch.zeros(4)
     wanted = torch.zeros(4)
     dist.reduce_scatter_tensor(wanted, inputs)
-    part = group._stage([pieces.scattered(output, inputs, rank)], average=False)
+    part = group._stage([pieces.scattered(output, inputs, rank)], Reduction.SUM)
     group._sum("reduce_scatter", part, ReduceOp.SUM, None).wait()
     assert torch.equal(output, wanted)
     return compared

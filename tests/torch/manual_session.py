@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ina.protocol.collective import Collective
+
 
 class ManualHandle:
     """Stands for ``ina.host.Handle``; ``finish`` plays the completion thread."""
@@ -65,28 +67,21 @@ class ManualSession:
     """Stands for ``ina.host.Session``."""
 
     handles: list[ManualHandle] = field(default_factory=list)
-    ops: list[tuple[int, str]] = field(default_factory=list)
+    ops: list[tuple[int, int]] = field(default_factory=list)
     closed: bool = False
     fail_at: int | None = None
     path: str = "by hand"
 
-    def all_reduce_raw(
-        self,
-        pointer_in: int,
-        pointer_out: int,
-        elems: int,
-        value_type: int,
-        op: str,
-        *,
-        keep: object,
+    def submit(
+        self, pointer_in: int, pointer_out: int, what: Collective, *, keep: object
     ) -> ManualHandle:
         assert pointer_in == pointer_out
         if self.fail_at == len(self.handles):
             raise RuntimeError("cannot start")
-        bytes_each = {0: 4, 1: 4, 2: 2, 3: 2}[int(value_type)]
-        handle = ManualHandle(pointer_in, elems * bytes_each, keep)
+        bytes_each = {0: 4, 1: 4, 2: 2, 3: 2}[what.value_type]
+        handle = ManualHandle(pointer_in, what.elems * bytes_each, keep)
         self.handles.append(handle)
-        self.ops.append((int(value_type), op))
+        self.ops.append((what.value_type, what.op))
         return handle
 
     def stats(self) -> Any:

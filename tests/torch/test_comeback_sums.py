@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from ina.host.errors import JobEvictedError, SwitchLostError
+from ina.protocol.collective import REDUCTIONS, Reduction
 from ina.torch.errors import GroupClosedError
 from ina.torch.fallback import comeback
 from ina.torch.worker import Worker
@@ -40,7 +41,9 @@ def ready(worker: Worker) -> bool:
 def sum_of_ranks(group: Group) -> None:
     """One int32 sum over all ranks, which all wait for."""
     parts = [torch.full((100,), 1 + rank, dtype=torch.int32) for rank in range(len(group.workers))]
-    for one in [m.submit(part, "sum") for m, part in zip(group.workers, parts, strict=True)]:
+    for one in [
+        m.submit(part, Reduction.SUM) for m, part in zip(group.workers, parts, strict=True)
+    ]:
         one.wait()
     expected = sum(range(1, 1 + len(parts)))
     assert all(part.eq(expected).all() for part in parts)
@@ -83,7 +86,7 @@ def test_sums_under_way_at_losses_and_returns(seed: int, monkeypatch: pytest.Mon
         while number < end[0]:
             time.sleep(pauses.choice([0, 0, 0, 0.003]))
             one = case(number)
-            sums.append(group.workers[rank].submit(one.results[rank], one.op))
+            sums.append(group.workers[rank].submit(one.results[rank], REDUCTIONS[one.op]))
             number += 1
             if len(sums) > 8:  # so that ranks stay together
                 sums.pop(0).wait()
@@ -155,7 +158,7 @@ def test_a_group_that_ends_while_it_joins_does_not_wait(pair: Group) -> None:
     pair.wait_for_gloo()
     time.sleep(0.3)  # the former job keeps its name: the switch has stopped
     began_s = time.monotonic()
-    waiting = pair.workers[0].submit(torch.ones(10), "sum")
+    waiting = pair.workers[0].submit(torch.ones(10), Reduction.SUM)
     for worker in pair.workers:
         worker.abort("group g")
     assert time.monotonic() - began_s < 5.0
@@ -180,9 +183,9 @@ def test_what_differs_in_speed_goes_back_at_the_same_sum(pair: Group) -> None:
     parts = [
         [torch.full((9,), 1 + rank + n, dtype=torch.int32) for n in range(50)] for rank in range(2)
     ]
-    sums = [pair.workers[0].submit(part, "sum") for part in parts[0]]
+    sums = [pair.workers[0].submit(part, Reduction.SUM) for part in parts[0]]
     assert pair.workers[0].switch_returns == 0
-    sums += [pair.workers[1].submit(part, "sum") for part in parts[1]]
+    sums += [pair.workers[1].submit(part, Reduction.SUM) for part in parts[1]]
     for one in sums:
         one.wait()
     for number in range(50):

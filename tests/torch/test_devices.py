@@ -12,6 +12,7 @@ from torch._C._distributed_c10d import HashStore
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import ina.torch
+from ina.protocol.collective import Reduction
 from ina.torch import seat
 from tests.torch import device_cases
 from tests.torch.launch import launch
@@ -66,7 +67,7 @@ def test_barriers_and_objects_need_no_backend_for_the_cpu(
     dist.all_gather_object(objects, "thing")
     assert objects == ["thing"]
     dist.all_reduce(torch.ones(2), async_op=True)
-    assert no_network.ops == [(1, "sum")]
+    assert no_network.ops == [(1, Reduction.SUM)]
     no_network.handles[0].finish()
 
 

@@ -20,6 +20,7 @@ from torch._C._distributed_c10d import HashStore
 
 from ina.controller.embedded import Embedded
 from ina.host.errors import JobEvictedError, RanksDifferError, SwitchLostError
+from ina.protocol.collective import REDUCTIONS, Reduction
 from ina.protocol.verify import Verify
 from ina.testing import numerics
 from ina.torch.env import Settings
@@ -163,7 +164,7 @@ def test_sums_under_way_when_the_switch_stops(seed: int) -> None:
             if number == moment:
                 reached.set()
             time.sleep(pauses[rank][number])
-            sums.append(group.workers[rank].submit(case.results[rank], case.op))
+            sums.append(group.workers[rank].submit(case.results[rank], REDUCTIONS[case.op]))
         for one in sums:
             one.wait()
 
@@ -186,7 +187,9 @@ def test_later_sums_go_over_gloo_and_averages_are_the_networks(pair: Group) -> N
     pair.wait_for_gloo()
     for dtype, elems in ((torch.int32, 7), (torch.float16, 3000), (torch.float32, 0)):
         results = [torch.full((elems,), 1 + 4 * rank).to(dtype) for rank in range(2)]
-        for one in [m.submit(r, "avg") for m, r in zip(pair.workers, results, strict=True)]:
+        for one in [
+            m.submit(r, Reduction.AVERAGE) for m, r in zip(pair.workers, results, strict=True)
+        ]:
             one.wait()
         assert all(result.eq(3).all() for result in results)
 
@@ -201,12 +204,14 @@ def test_a_switch_whose_memory_loses_bits_is_given_up(verify: Verify, tmp_path: 
         epoch = group.workers[0]._session.ticket.epoch
         for spoiled in (False, True):
             cases = [Case.draw(3, chance) for _ in range(6)]
-            sums = [group.workers[0].submit(case.results[0], case.op) for case in cases]
+            sums = [group.workers[0].submit(case.results[0], REDUCTIONS[case.op]) for case in cases]
             if spoiled:
                 for slot in memory.open(memory.owned(epoch), _LIMIT_S):
                     memory.flip(chance, slot, only="slot_check")
             for rank in (1, 2):
-                sums += [group.workers[rank].submit(c.results[rank], c.op) for c in cases]
+                sums += [
+                    group.workers[rank].submit(c.results[rank], REDUCTIONS[c.op]) for c in cases
+                ]
             for one in sums:
                 one.wait()
             for case in cases:
@@ -235,7 +240,7 @@ def test_sums_under_way_while_memory_loses_bits(seed: int, tmp_path: Path) -> No
         sums = []
         for case, pause_s in zip(cases, pauses[rank], strict=True):
             time.sleep(pause_s)
-            sums.append(group.workers[rank].submit(case.results[rank], case.op))
+            sums.append(group.workers[rank].submit(case.results[rank], REDUCTIONS[case.op]))
         for one in sums:
             one.wait()
 
@@ -260,17 +265,17 @@ def test_rank_that_is_gone_ends_all_that_is_under_way(
     """Nobody is there to agree with: one clear error, not a wait for ever."""
     monkeypatch.setattr(fallback, "_AGREE_TIMEOUT", timedelta(seconds=1))
     tensor = torch.ones(100)
-    before = pair.workers[0].submit(tensor, "sum")
+    before = pair.workers[0].submit(tensor, Reduction.SUM)
     pair.workers[1].close(0.0)
     pair.lose_switch(0)
     with pytest.raises(FallbackError, match="rank 0 noticed; and it cannot go on over Gloo"):
         before.wait()
     with pytest.raises(FallbackError):
-        pair.workers[0].submit(tensor, "sum").wait()
+        pair.workers[0].submit(tensor, Reduction.SUM).wait()
 
 
 def test_session_that_has_failed_takes_the_others_with_it(pair: Group) -> None:
-    waiting = pair.workers[0].submit(torch.ones(100), "sum")
+    waiting = pair.workers[0].submit(torch.ones(100), Reduction.SUM)
     pair.workers[1].fail(JobEvictedError("an operator says so"))
     pair.lose_switch(0)
     with pytest.raises(FallbackError, match="rank 1 cannot go on: an operator says so"):
@@ -278,7 +283,7 @@ def test_session_that_has_failed_takes_the_others_with_it(pair: Group) -> None:
 
 
 def test_other_failures_are_not_taken_over(pair: Group) -> None:
-    waiting = pair.workers[0].submit(torch.ones(100), "sum")
+    waiting = pair.workers[0].submit(torch.ones(100), Reduction.SUM)
     pair.workers[0]._session.fail(JobEvictedError("an operator says so"))
     with pytest.raises(JobEvictedError):
         waiting.wait()
@@ -291,7 +296,7 @@ def test_what_differs_is_not_summed_by_gloo(pair: Group, monkeypatch: pytest.Mon
     monkeypatch.setattr(
         over._member.signal, "hear", lambda _limit_s: "another rank says it is lost"
     )
-    waiting = pair.workers[0].submit(torch.ones(100), "sum")
+    waiting = pair.workers[0].submit(torch.ones(100), Reduction.SUM)
     pair.workers[0]._session.fail(RanksDifferError("ranks differ in all-reduce 1"))
     with pytest.raises(RanksDifferError):
         waiting.wait()
@@ -301,12 +306,12 @@ def test_what_differs_is_not_summed_by_gloo(pair: Group, monkeypatch: pytest.Mon
 def test_abort_after_the_loss(pair: Group) -> None:
     pair.lose_switch(0)
     pair.wait_for_gloo()
-    waiting = pair.workers[0].submit(torch.ones(100), "sum")
+    waiting = pair.workers[0].submit(torch.ones(100), Reduction.SUM)
     pair.workers[0].abort("group g")
     with pytest.raises(GroupClosedError, match="aborted"):
         waiting.wait()
     # Gloo cannot abort: without its peer the sum would be under way there until its timeout.
-    pair.workers[1].submit(torch.ones(100), "sum").wait()
+    pair.workers[1].submit(torch.ones(100), Reduction.SUM).wait()
 
 
 def test_close_waits_for_ranks_that_may_lack_results(pair: Group) -> None:

@@ -106,7 +106,7 @@ class Rank:
         self.candidate = None
 
     def submit(self) -> None:
-        one = GlooSum(torch.tensor(self.submitted), average=False)
+        one = GlooSum(torch.tensor(self.submitted))
         self.submitted += 1
         self.now_s += 0.05 * (1 + self._rank)  # each has a speed of its own
         self.sums.append(one)
@@ -123,7 +123,7 @@ def ranks_of(count: int, *, returns: bool = True, ahead: tuple[int, ...] = ()) -
         rank.submitted = given_sums
         # What only some sessions were given goes first; others come to it.
         for number in range(min(ahead), given_sums):
-            rank.start(GlooSum(torch.tensor(number), average=False))
+            rank.start(GlooSum(torch.tensor(number)))
         rank.gate.open(given_sums, max(ahead), returns=returns)
     return ranks
 

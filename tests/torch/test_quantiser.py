@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ina._native import quantize as native
+from ina.protocol.collective import Reduction
 from ina.protocol.spec import ValueType
 from ina.torch.cuda import quantiser
 
@@ -67,7 +68,7 @@ def test_quantised_and_back_as_the_native_kernels(
     sums = (numbers.long() * workers).to(torch.int32)
     assert torch.equal(sums.long(), numbers.long() * workers), "overflow"
     result = quantiser.dequantise(
-        sums, codes, block_elems, workers, average=average, dtype=values.dtype
+        sums, codes, block_elems, workers, op=Reduction(average), dtype=values.dtype
     )
     kernels, value_type = native.kernel_names()[-1], _TYPES[values.dtype]
     for index, code in enumerate(codes.tolist()):

@@ -18,6 +18,7 @@ from torch.distributed.distributed_c10d import _coalescing_manager
 from torch.nn.parallel import DistributedDataParallel
 
 import ina.torch
+from ina.protocol.collective import Reduction
 from ina.torch import errors, seat
 from ina.torch.embedded import HOST
 from ina.torch.env import Settings
@@ -246,7 +247,7 @@ def test_spellings_of_allreduce(session: ManualSession, spelling: str) -> None:
         group.allreduce([tensor])
     else:
         group.allreduce([tensor], op=dist.ReduceOp.AVG)
-    assert session.ops == [(1, "avg" if spelling == "op" else "sum")]
+    assert session.ops == [(1, Reduction.AVERAGE if spelling == "op" else Reduction.SUM)]
     session.handles[0].finish()
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from ina.protocol.collective import Collective
 from ina.rpc import controller_pb2 as pb2
-from ina.rpc.operations import describe
+from ina.rpc.operations import collective_of
 
 MAX_SUBMITTED = 512
 """Operations that one report may list."""
@@ -30,7 +31,6 @@ class Difference:
     """They do not: all have submitted the same, and a result says something else."""
 
 
-_Key = tuple[int, int, bool]
 _KEPT = 4 * MAX_SUBMITTED
 """Of all that was submitted: more than ranks can be apart."""
 
@@ -43,7 +43,7 @@ class Agreement:
     def __init__(self) -> None:
         self.is_doubtful = False
         """Some report differs from another one, or says that a result does."""
-        self._known: dict[int, _Key] = {}
+        self._known: dict[int, Collective] = {}
         """What the first who said it has submitted, by number."""
 
     def hear(self, report: pb2.Progress) -> None:
@@ -51,7 +51,7 @@ class Agreement:
         if report.differs_at:
             self.is_doubtful = True
         for operation in _operations(report):
-            key = (operation.elems, operation.value_type, operation.average)
+            key = collective_of(operation)
             if self._known.setdefault(operation.number, key) != key:
                 self.is_doubtful = True
         if len(self._known) > 2 * _KEPT:
@@ -99,7 +99,7 @@ def _by_number(progress: Mapping[int, pb2.Progress]) -> dict[int, dict[int, str]
     known: dict[int, dict[int, str]] = {}
     for rank, report in sorted(progress.items()):
         for operation in _operations(report):
-            known.setdefault(operation.number, {})[rank] = describe(operation)
+            known.setdefault(operation.number, {})[rank] = str(collective_of(operation))
     return known
 
 

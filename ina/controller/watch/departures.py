@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ina.controller.job import Departure
 from ina.controller.watch.stalls import STALL_S, Report, Stall
 from ina.rpc import controller_pb2 as pb2
-from ina.rpc.operations import describe
+from ina.rpc.operations import collective_of
 
 _MAX_STORED = (1 << 63) - 1
 """A store's integers have 64 bits with a sign; a worker may say more, and means nothing by it."""
@@ -94,9 +94,10 @@ def _not_finished(
 
 def _explain(rank: int, departure: Departure, other: int, progress: pb2.Progress) -> str:
     number, done = progress.oldest.number, departure.finished
+    what = collective_of(progress.oldest)
     has = "has not sent" if number > departure.submitted else "has not finished"
     left = (
         f"rank {rank} ({departure.where}) has left after {done} operation{'s' * (done != 1)} and"
-        f" {has} operation {number} ({describe(progress.oldest)}), for which rank {other} waits"
+        f" {has} operation {number} ({what}), for which rank {other} waits"
     )
     return f"{left}; it gave up: {departure.why}" if departure.why else left

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import torch
 
+from ina.protocol.collective import Reduction
+
 MIN_EXPONENT = -95
 """Blocks of smaller values are scaled as if they had this one; else the scale would overflow."""
 _CODE_OFFSET = 96
@@ -56,14 +58,14 @@ def dequantise(
     block_elems: int,
     workers: int,
     *,
-    average: bool,
+    op: Reduction,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """The float result of the summed int32: 1-D of ``dtype``, divided by ``workers`` if asked."""
+    """The float result of the summed int32: 1-D of ``dtype``, of an average divided."""
     elems = sums.numel()
     blocks = _blocks(sums, block_elems).float()
     result = blocks * _power_of_two(-_scale_exponents(codes, workers))
-    if average:
+    if op is Reduction.AVERAGE:
         result = result * torch.tensor(1.0 / workers, dtype=torch.float32, device=sums.device)
     # After the conversion: it does not keep a NaN's bits the same on every device.
     converted = result.to(dtype).masked_fill_((codes == NOT_FINITE).unsqueeze(1), torch.nan)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
+from ina.protocol.collective import Reduction
 from ina.torch.cuda import quantiser
 from ina.torch.work import Piece
 
@@ -20,7 +21,7 @@ from ina.torch.work import Piece
 def stage(
     pieces: Sequence[Piece],
     *,
-    average: bool,
+    op: Reduction,
     workers: int,
     block_elems: int,
     agree: Callable[[torch.Tensor], object],
@@ -42,7 +43,7 @@ def stage(
         else:
             agreed = None
             host = _to_host(values)
-        deliver = _Delivery(piece, host, agreed, block_elems, workers, average)
+        deliver = _Delivery(piece, host, agreed, block_elems, workers, op)
         staged.append(Piece(piece.tensor, host, deliver))
     if pieces:
         _synchronize(pieces[0].buffer.device)
@@ -73,10 +74,10 @@ class _Delivery:
         codes: torch.Tensor | None,
         block_elems: int,
         workers: int,
-        average: bool,
+        op: Reduction,
     ) -> None:
         self._piece, self._host, self._codes = piece, host, codes
-        self._block_elems, self._workers, self._average = block_elems, workers, average
+        self._block_elems, self._workers, self._op = block_elems, workers, op
 
     def __call__(self) -> None:
         target = self._piece.buffer
@@ -88,10 +89,10 @@ class _Delivery:
                     self._codes,
                     self._block_elems,
                     self._workers,
-                    average=self._average,
+                    op=self._op,
                     dtype=target.dtype,
                 )
-            elif self._average:
+            elif self._op is Reduction.AVERAGE:
                 sums = torch.div(sums, self._workers, rounding_mode="trunc")
             target.copy_(sums.view(target.shape))
             if self._piece.deliver is not None:

@@ -23,6 +23,7 @@ from ina.errors import InaError
 from ina.host import Session
 from ina.host.failure_latch import OnFailure
 from ina.host.frozen import Frozen
+from ina.protocol.collective import Reduction
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback.agreement import agree, hand_on
 from ina.torch.fallback.comeback import Comeback, Seats
@@ -105,9 +106,9 @@ class Fallback:
         )
         self._monitor.start()
 
-    def submit(self, tensor: torch.Tensor, average: bool) -> GlooSum:
+    def submit(self, tensor: torch.Tensor, op: Reduction) -> GlooSum:
         """Sum a contiguous tensor over Gloo, or over the session that the group goes back to."""
-        one = GlooSum(tensor, average)
+        one = GlooSum(tensor, op)
         self._gate.submit(one)
         return one
 
@@ -236,7 +237,7 @@ class _Gloo:
 
     def ask(self, ballot: Ballot, answered: Callable[[Ballot | None], None]) -> None:
         numbers = torch.tensor([ballot.epoch, ballot.negated, ballot.pause], dtype=torch.int64)
-        one = GlooSum(numbers, average=False)
+        one = GlooSum(numbers)
 
         def ended(one: GlooSum) -> None:
             try:

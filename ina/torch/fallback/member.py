@@ -15,7 +15,7 @@ from ina.host.errors import (
 )
 from ina.torch.fallback.signal import LossSignal
 from ina.torch.fallback.sums import GlooSum
-from ina.torch.paths import VALUE_TYPES
+from ina.torch.paths import collective_of
 
 _HEARSAY_S = 2.0
 """How long a job that ended for no known reason waits for another rank that knows it."""
@@ -66,14 +66,8 @@ class Member:
     def start(self, one: GlooSum) -> None:
         """See :class:`ina.torch.fallback.gate.Network`."""
         assert self.session is not None
-        handle = self.session.all_reduce_raw(
-            one.tensor.data_ptr(),
-            one.tensor.data_ptr(),
-            one.tensor.numel(),
-            VALUE_TYPES[one.tensor.dtype],
-            "avg" if one.average else "sum",
-            keep=one.tensor,
-        )
+        address, what = one.tensor.data_ptr(), collective_of(one.tensor, one.op)
+        handle = self.session.submit(address, address, what, keep=one.tensor)
         handle.add_done_callback(lambda ended: _end(one, ended))
 
 

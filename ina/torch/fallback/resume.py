@@ -12,6 +12,7 @@ from ina.host.arrays import Array
 from ina.host.errors import RecoveryError
 from ina.host.frozen import Frozen
 from ina.host.recovery import Pending, Plan, Ranges, Sum
+from ina.protocol.collective import Reduction
 from ina.protocol.spec import ValueType
 from ina.torch.fallback.sums import GlooSum, GlooSums
 from ina.torch.paths import VALUE_TYPES
@@ -61,13 +62,14 @@ class Resumption:
         self.ended.set()
 
     def _start(self, left: Sum | Pending, sums: GlooSums) -> None:
-        operation, dtype = left.operation, _DTYPES[ValueType(left.value_type)]
+        operation, dtype = left.operation, _DTYPES[ValueType(left.what.value_type)]
         with self._lock:
             parts = [self._frozen.inputs(operation, chunks) for chunks in left.undone]
             packed = np.concatenate(parts)
         self.elems += packed.size
         # NumPy's bfloat16 is not torch's: the bytes are the same.
-        one = GlooSum(torch.from_numpy(packed.view(np.uint8)).view(dtype), left.is_average)
+        tensor = torch.from_numpy(packed.view(np.uint8)).view(dtype)
+        one = GlooSum(tensor, Reduction(left.what.op))
 
         def ended(one: GlooSum) -> None:
             try:

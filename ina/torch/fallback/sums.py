@@ -11,6 +11,7 @@ import torch
 from torch.distributed import Work
 
 from ina.errors import InaError
+from ina.protocol.collective import Reduction
 from ina.torch.dense import writing
 from ina.torch.errors import FallbackError
 from ina.torch.fallback.peers import GlooPeers
@@ -26,9 +27,9 @@ class GlooSum:
     Over Gloo, or over the network if the group goes back to it before it is its turn.
     """
 
-    def __init__(self, tensor: torch.Tensor, average: bool) -> None:
+    def __init__(self, tensor: torch.Tensor, op: Reduction = Reduction.SUM) -> None:
         """``tensor``: contiguous, of any shape; summed in place."""
-        self.tensor, self.average = tensor, average
+        self.tensor, self.op = tensor, op
         self._lock = threading.Lock()
         self._error: Exception | None = None
         self._ended = threading.Event()
@@ -166,9 +167,10 @@ class GlooSums:
 
     def _write(self, one: GlooSum, wide: torch.Tensor) -> None:
         with writing(one.tensor):
-            if one.average and wide.is_floating_point():
+            is_average = one.op is Reduction.AVERAGE
+            if is_average and wide.is_floating_point():
                 wide.mul_(torch.tensor(1.0, dtype=torch.float32) / self._workers)
-            elif one.average:
+            elif is_average:
                 wide.div_(self._workers, rounding_mode="trunc")
             if wide is not one.tensor:
                 one.tensor.copy_(wide)

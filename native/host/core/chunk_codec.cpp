@@ -56,7 +56,7 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
         summed = own.exponent <= lane.exponent;
     }
     if (!summed) header.flags |= wire::kFlagOverflow;
-    if (lane.has_values()) {
+    if (gives(lane)) {
         header.value_count = static_cast<std::uint16_t>(values);
         if (lane.non_finite) header.flags |= wire::kFlagNonFinite;
         std::uint8_t *const wire_values = packet + wire::kHeaderBytes;
@@ -151,7 +151,7 @@ bool ChunkCodec::verifies(const Lane &lane, const wire::Header &header,
 
 bool ChunkCodec::fits(const Lane &lane, const wire::Header &header) const {
     const ValueType type = lane.tensor->request.type;
-    const std::uint32_t values = lane.has_values() ? config_.values_per_packet : 0;
+    const std::uint32_t values = gets(lane) ? config_.values_per_packet : 0;
     const bool next_is_valid =
         header.next_exponent == wire::kExponentAllZero || header.next_exponent >= kMinBlockExponent;
     return header.value_type == static_cast<std::uint8_t>(type) && header.value_count == values &&
@@ -184,11 +184,12 @@ void ChunkCodec::keep_lower(const Lane &lane, const std::uint8_t *values) {
 
 void ChunkCodec::read_sums(const Lane &lane, const wire::Header &header,
                            const std::uint8_t *values) {
+    if (!gets(lane)) return;
     const TensorRequest &request = lane.tensor->request;
     const std::size_t elems = lane.tensor->chunk_elems(lane.chunk);
     std::uint8_t *const out = lane.tensor->chunk_out(lane.chunk);
     Dequantization how;
-    how.divisor = request.op == ReduceOp::kAverage ? config_.divisor : 1;
+    how.divisor = request.op == Reduction::kAverage ? config_.divisor : 1;
     if (is_float(request.type)) {
         if ((header.flags & wire::kFlagNonFinite) != 0) return fill_nan(request.type, out, elems);
         if (lane.exponent == wire::kExponentAllZero) {

@@ -34,7 +34,15 @@ class ChunkCodec {
     // Whether a result that fits brings sums; else it tells the exponent alone, or brings the first
     // half of integers.
     bool has_sums(const Lane &lane, const wire::Header &header) const;
-    // Writes the sums of a result that has them into the lane's chunk. `values`: as on the wire.
+    // Whether the lane's packet has values, and whether its result has.
+    bool gives(const Lane &lane) const {
+        return lane.has_values() && lane.tensor->request.contributes(config_.rank);
+    }
+    bool gets(const Lane &lane) const {
+        return lane.has_values() && lane.tensor->request.gets(config_.rank);
+    }
+    // Writes the sums of a result that has them into the lane's chunk, if this rank gets
+    // them. `values`: as on the wire.
     void read_sums(const Lane &lane, const wire::Header &header, const std::uint8_t *values);
     // Keeps those of a first half until the second is here.
     void keep_lower(const Lane &lane, const std::uint8_t *values);

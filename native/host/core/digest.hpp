@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "host/core/worker_types.hpp"
+#include "host/core/collective.hpp"
 
 namespace ina::host {
 
@@ -25,10 +25,9 @@ inline std::uint64_t mix(std::uint64_t word) {
 // Of what was submitted so far, in its order. Depends on nothing else.
 class SubmissionDigest {
   public:
-    void add(const TensorRequest &request) {
-        value_ = mix(value_ ^ request.elems);
-        value_ = mix(value_ ^ (static_cast<std::uint64_t>(request.type) << 1 |
-                               static_cast<std::uint64_t>(request.op)));
+    void add(const Collective &what) {
+        value_ = mix(value_ ^ what.elems);
+        value_ = mix(value_ ^ what.word());
     }
     std::uint64_t value() const { return value_; }
 

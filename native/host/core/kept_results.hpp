@@ -28,10 +28,11 @@ class KeptResults {
         : values_bytes_(values_bytes), memory_(values_bytes * lanes) {}
 
     // Lane `index` has accepted a result of its chunk, and goes on from there by `window` chunks.
-    void remember(Lane &lane, std::uint32_t index, std::uint32_t window, bool has_sums) {
+    // has_values: it brought sums that this rank gets.
+    void remember(Lane &lane, std::uint32_t index, std::uint32_t window, bool has_values) {
         const Tensor &tensor = *lane.tensor;
         lane.accepted = {tensor.request.id, lane.chunk, 0, false};
-        if (!has_sums) return;
+        if (!has_values) return;
         const std::size_t bytes = tensor.chunk_bytes(lane.chunk);
         lane.accepted.bytes = static_cast<std::uint32_t>(bytes);
         // While the lane has more chunks of it, the tensor stays and its memory is the caller's

@@ -114,7 +114,7 @@ struct Lane {
     struct Accepted {  // its last result
         std::uint64_t tensor = 0;
         std::uint64_t chunk = 0;
-        std::uint32_t bytes = 0;  // in the tensor; 0: the round brought no sums
+        std::uint32_t bytes = 0;  // in the tensor; 0: the round brought no values
         bool kept = false;        // its values are kept, and not only in the tensor
     };
 

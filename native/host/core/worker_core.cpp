@@ -245,7 +245,7 @@ inline bool WorkerCore::accepts(Lane &lane, const wire::Header &header,
 
 // The lane has its result: on to what it sends next.
 inline void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exponent) {
-    kept_.remember(lane, own_index(lane.seq), window_, has_sums);
+    kept_.remember(lane, own_index(lane.seq), window_, has_sums && codec_.gets(lane));
     lane.seq += window_;
     lane.number += window_;
     lane.has_history = true;

@@ -5,22 +5,17 @@
 #include <cstdint>
 #include <vector>
 
-#include "host/core/quantize.hpp"
+#include "host/core/collective.hpp"
 #include "host/recovery/resends.hpp"
 
 namespace ina::host {
 
-enum class ReduceOp : std::uint8_t { kSum, kAverage };
-
-// The memory behind `in` must not change, and both must stay, until the tensor completes.
-// `out` may be `in`; any other overlap is undefined.
-struct TensorRequest {
+// A collective with this rank's memory. That behind `in` must not change, and both must stay, until
+// the tensor completes. `out` may be `in`; any other overlap is undefined.
+struct TensorRequest : Collective {
     std::uint64_t id = 0;
     const void *in = nullptr;
     void *out = nullptr;
-    std::uint64_t elems = 0;
-    ValueType type = ValueType::kFloat32;
-    ReduceOp op = ReduceOp::kSum;
 };
 
 // Frames to build packets in, one for each lane: a line of 64 bytes with the header at its end,

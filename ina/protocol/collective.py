@@ -1,0 +1,52 @@
+"""What all ranks do together with a tensor: one value, the same on each of them.
+
+It goes from the caller down to the digest on the wire, by which ranks that differ find out. In C++
+it is ``native/host/core/collective.hpp``, in messages what :mod:`ina.rpc.operations` makes of it.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+from ina.protocol.spec import ValueType
+
+
+class CollectiveKind(enum.IntEnum):
+    """Who gives values, and who gets them."""
+
+    ALL_REDUCE = 0
+    """All, and all."""
+
+
+class Reduction(enum.IntEnum):
+    """What becomes of the values of all who give some."""
+
+    SUM = 0
+    AVERAGE = 1
+
+
+REDUCTIONS = {"sum": Reduction.SUM, "avg": Reduction.AVERAGE}
+"""By what users write."""
+_LABELS: dict[int, str] = {op: label for label, op in REDUCTIONS.items()}
+
+
+class Collective(NamedTuple):
+    """Two are the same where ranks may submit them together. The native side takes it as it is."""
+
+    value_type: int
+    """A :class:`~ina.protocol.spec.ValueType`. What another rank says may be a number that this
+    process has no name for, as may be the next two.
+    """
+    elems: int
+    op: int = Reduction.SUM
+    kind: int = CollectiveKind.ALL_REDUCE
+
+    def __str__(self) -> str:
+        """``sum of float32[1000]``."""
+        op = _LABELS.get(self.op, f"reduction {self.op}")
+        name = _TYPES.get(self.value_type, f"type {self.value_type} ")
+        return f"{op} of {name}[{self.elems}]"
+
+
+_TYPES = {value.value: value.name.lower() for value in ValueType}
