@@ -15,7 +15,7 @@
 // workers that keep pace all of it does. A pause is no measure: who is silent for longer than five
 // of them measures nothing (100 us, where a round trip is 20 us).
 //
-// All workers of a job should let the same lanes claim slots (window.hpp). They count the same
+// All workers of a job should let the same lanes claim slots (slot_claims.hpp). They count the same
 // results, so their windows differ by little. Lanes are taken in the order of their reversed bits:
 // any lanes in a row have their part of it, and of two windows that differ, the smaller one's lanes
 // are in the larger one's. It is decided when the lane's result before comes, which a worker that
@@ -28,10 +28,11 @@
 #include <vector>
 
 #include "congestion/algorithms.hpp"
+#include "congestion/slot_claims.hpp"
 
 namespace ina::congestion {
 
-class A2tpWindow final : public Window {
+class A2tpWindow final : public Window, public SlotClaims {
   public:
     static constexpr Option kOptions[] = {
         {"first_bytes", 30800.0, 1.0, 1e9, "that both windows begin with"},
@@ -53,9 +54,13 @@ class A2tpWindow final : public Window {
     void on_answer(std::int64_t now_ns, const Answer &answer) override {
         measure(now_ns, answer);
         marked_ += answer.marked;
-        wanted_ += answer.wanted;
+        wanted_ += answered_wanted_;
         if (--left_ == 0) end_round(now_ns);
-        let_claim(answer.lane);
+        let_claim(answered_lane_);
+    }
+    void answered(std::uint32_t lane, bool wanted) override {
+        answered_lane_ = lane;
+        answered_wanted_ = wanted;
     }
     // A2TP's hosts count marks only. Losses would let the windows of a job's workers come apart,
     // and then they give up other lanes. A late worker looks like a timeout.
@@ -134,7 +139,9 @@ class A2tpWindow final : public Window {
     std::int64_t ended_ns_ = 0;  // when that was
     bool measures_ = false;      // it has not been long ago
     std::uint32_t left_;         // results until the round ends
-    std::vector<bool> claims_;   // by lane, its next packet; all beyond do
+    std::uint32_t answered_lane_ = 0;  // by the result that on_answer() tells of, as is the next
+    bool answered_wanted_ = false;
+    std::vector<bool> claims_;  // by lane, its next packet; all beyond do
 };
 
 }  // namespace ina::congestion

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <sstream>
 #include <stdexcept>
+#include <type_traits>
 
 #include "congestion/a2tp.hpp"
 #include "congestion/adaptive.hpp"
@@ -10,19 +11,28 @@
 #include "congestion/dctcp.hpp"
 #include "congestion/fixed.hpp"
 #include "congestion/ina.hpp"
+#include "congestion/lane_claims.hpp"
 #include "congestion/panama.hpp"
 #include "congestion/swift.hpp"
 
 namespace ina::congestion {
 namespace {
 
-template <typename Kind>
+// Claims: a class of its own; else the window's, if it is one, or none.
+template <typename Kind, typename Claims = Kind>
 Algorithm algorithm(const char *name, const char *what) {
     return {name,
             what,
             {std::begin(Kind::kOptions), std::end(Kind::kOptions)},
-            [](const Room &room, const OptionValues &values) -> std::unique_ptr<Window> {
-                return std::make_unique<Kind>(room, values);
+            [](const Room &room, const OptionValues &values) -> Control {
+                auto window = std::make_shared<Kind>(room, values);
+                if constexpr (!std::is_same_v<Kind, Claims>) {
+                    return {window, std::make_shared<Claims>()};
+                } else if constexpr (std::is_base_of_v<SlotClaims, Kind>) {
+                    return {window, window};
+                } else {
+                    return {window};
+                }
             }};
 }
 
@@ -47,7 +57,8 @@ std::string plain(double value) {
 
 const std::vector<Algorithm> &algorithms() {
     static const std::vector<Algorithm> all = {
-        algorithm<InaWindow>(kUsualAlgorithm, "dctcp for whom the sums wait; keeps its link busy"),
+        algorithm<InaWindow, LaneClaims>(kUsualAlgorithm,
+                                         "dctcp for whom the sums wait; keeps its link busy"),
         algorithm<AdaptiveWindow>("adaptive",
                                   "as large as it may be; gives way to queues that overflow or "
                                   "mark, and grows back"),
@@ -61,7 +72,7 @@ const std::vector<Algorithm> &algorithms() {
     return all;
 }
 
-std::unique_ptr<Window> make_window(const Choice &choice, const Room &room) {
+Control make_control(const Choice &choice, const Room &room) {
     if (choice.own) return choice.own->make(room);
     const Algorithm &chosen = named(choice.algorithm);
     OptionValues values;

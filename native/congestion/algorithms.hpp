@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "congestion/slot_claims.hpp"
 #include "congestion/window.hpp"
 
 namespace ina::congestion {
@@ -25,11 +26,18 @@ struct Option {
 // In the order of the algorithm's options.
 using OptionValues = std::vector<double>;
 
+// What an algorithm makes for some lanes: their window, and what claims slots for them, which may
+// be one object.
+struct Control {
+    std::shared_ptr<Window> window;
+    std::shared_ptr<SlotClaims> claims = nullptr;  // null: all lanes claim slots
+};
+
 struct Algorithm {
     const char *name;
     const char *what;  // for people
     std::vector<Option> options;
-    std::unique_ptr<Window> (*make)(const Room &room, const OptionValues &values);
+    Control (*make)(const Room &room, const OptionValues &values);
 };
 
 const std::vector<Algorithm> &algorithms();
@@ -40,7 +48,7 @@ inline constexpr const char *kUsualAlgorithm = "ina";
 class Maker {
   public:
     virtual ~Maker() = default;
-    virtual std::unique_ptr<Window> make(const Room &room) const = 0;
+    virtual Control make(const Room &room) const = 0;
 };
 
 struct Choice {
@@ -50,6 +58,6 @@ struct Choice {
 };
 
 // Throws std::invalid_argument: no such algorithm or option, or a value out of its range.
-std::unique_ptr<Window> make_window(const Choice &choice, const Room &room);
+Control make_control(const Choice &choice, const Room &room);
 
 }  // namespace ina::congestion

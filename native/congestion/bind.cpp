@@ -34,7 +34,7 @@ void bind(nb::module_ &m) {
                const std::vector<std::pair<std::string, double>> &options, nb::object own) {
                 Choice choice{algorithm, options};
                 if (!own.is_none()) choice.own = python_maker(std::move(own));
-                make_window(choice, {1, 1});  // throws if there is no such one
+                make_control(choice, {1, 1});  // throws if there is no such one
                 new (self) Choice(std::move(choice));
             },
             nb::arg("algorithm") = kUsualAlgorithm,

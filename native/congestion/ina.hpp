@@ -23,8 +23,6 @@
 // It leaves at a pace. Windows that leave as results come clump, and of a short window's clump as
 // many are marked as of a long one's: then the short one stays short. A pace costs wake-ups, so
 // there is none where for long no mark and no loss has come.
-//
-// Of slots that jobs share it claims none with lanes where others wanted them (lane_claims.hpp).
 #pragma once
 
 #include <algorithm>
@@ -32,7 +30,6 @@
 #include <utility>
 
 #include "congestion/algorithms.hpp"
-#include "congestion/lane_claims.hpp"
 #include "congestion/rounds.hpp"
 #include "congestion/trains.hpp"
 
@@ -67,7 +64,6 @@ class InaWindow final : public Window {
     void on_answer(std::int64_t now_ns, const Answer &answer) override {
         const auto taken_ns = static_cast<double>(answer.round_trips.latest_ns);
         shortest_ns_ = static_cast<double>(answer.round_trips.shortest_ns);
-        claims_.answered(answer.lane, answer.wanted);
         if (calm_answers_ > 0) --calm_answers_;
         is_held_up_ |= answer.was_last;
         if (taken_ns > 0.0 && answer.was_last) way_ns_ += (taken_ns - way_ns_) / 8;
@@ -101,8 +97,6 @@ class InaWindow final : public Window {
     void on_timeout(std::int64_t, const RoundTrips &) override {}
 
     std::uint32_t packets() const override { return static_cast<std::uint32_t>(window_ + 0.5); }
-
-    bool claims(std::uint32_t lane) const override { return claims_.claims(lane); }
 
     Pace pace() const override {
         if (pace_ <= 0.0 || shortest_ns_ <= 0.0 || unmarked_rounds_ > kPacedRounds) return {};
@@ -249,7 +243,6 @@ class InaWindow final : public Window {
     double faster_ = 1.0;  // than usual it grows
     Rounds rounds_;
     Trains trains_;
-    LaneClaims claims_;
     double capacity_ = 0.0;     // results a ns, in trains; found while it doubles; 0: not known
     double shortest_ns_ = 0.0;  // of round trips; 0: none so far
     double way_ns_ = 0.0;       // moving average of those that hold no wait

@@ -1,7 +1,7 @@
-// Which lanes' next packets claim slots that jobs share: for windows that give way where others
-// want them. A lane whose sum brought word that another job wanted its slot (WANTED) claims none
-// for a while; each such time on end the while is twice as long, up to a limit. One that claimed
-// and brought no such word claims again at once.
+// Claims that give way where others want the slots (slot_claims.hpp). A lane whose sum brought word
+// that another job wanted its slot (WANTED) claims none for a while; each such time on end the
+// while is twice as long, up to a limit. One that claimed and brought no such word claims again at
+// once.
 //
 // What it says of a lane depends on that lane's results alone, one a round, in their order. These
 // are the same for all workers of the job, a replay says what the result said, and so all workers
@@ -14,21 +14,20 @@
 #include <cstdint>
 #include <vector>
 
+#include "congestion/slot_claims.hpp"
+
 namespace ina::congestion {
 
-class LaneClaims {
+class LaneClaims final : public SlotClaims {
   public:
     // A lane claims none for at most 2^limit rounds on end.
     explicit LaneClaims(std::uint32_t limit = kUsualLimit) : limit_(std::min(limit, kMostLimit)) {}
 
-    // The lane's next packet may claim a slot.
-    bool claims(std::uint32_t lane) const {
+    bool claims(std::uint32_t lane) const override {
         return lane >= lanes_.size() || lanes_[lane].left == 0;
     }
 
-    // The lane's result came. `wanted`: it says WANTED. Not what its IP header says, which is this
-    // worker's alone.
-    void answered(std::uint32_t lane, bool wanted) {
+    void answered(std::uint32_t lane, bool wanted) override {
         if (lane >= lanes_.size()) lanes_.resize(lane + 1);
         Lane &one = lanes_[lane];
         if (one.left > 0) {

@@ -177,9 +177,9 @@ class PythonMaker final : public Maker {
   public:
     explicit PythonMaker(nb::object own) : own_(std::move(own)) {}
 
-    std::unique_ptr<Window> make(const Room &room) const override {
+    Control make(const Room &room) const override {
         const nb::gil_scoped_acquire locked;
-        return std::make_unique<PythonWindow>(own_.get().attr("window")(room.packets));
+        return {std::make_shared<PythonWindow>(own_.get().attr("window")(room.packets))};
     }
     const nb::object &own() const { return own_.get(); }
 

@@ -28,10 +28,6 @@ struct Answer {
     // It was our packet that completed the sum: latest_ns holds no time that others were late.
     bool was_last = false;
     bool mended = false;  // a copy of ours was needed: one before, or the result, had been lost
-    // Mode `shared`: while its sum was gathered in a slot, another job found that taken (WANTED).
-    // All workers of the job see the same, replays included.
-    bool wanted = false;
-    std::uint32_t lane = 0;  // that is answered: its number, among those of this window
 };
 
 // At which intervals packets leave.
@@ -64,10 +60,6 @@ class Window {
     // At least 1. A value beyond the job's window W has no effect.
     virtual std::uint32_t packets() const = 0;
     virtual Pace pace() const { return {}; }
-    // Whether the lane's next packet may claim a slot that jobs share; otherwise it goes to the
-    // aggregator alone. Where jobs share no slots, it makes no difference. All workers of a job
-    // should say the same of a lane: who claims a slot waits in it for those who do not.
-    virtual bool claims(std::uint32_t) const { return true; }
 };
 
 }  // namespace ina::congestion

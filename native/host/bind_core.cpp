@@ -25,7 +25,7 @@ namespace {
 // has besides: where tensors are placed, and pacing.
 struct LoneCore : WorkerCore {
     LoneCore(const WorkerConfig &config, const congestion::Choice &congestion, std::uint32_t most)
-        : WorkerCore(config, congestion::make_window(congestion, room_of(config, most))),
+        : WorkerCore(config, congestion::make_control(congestion, room_of(config, most))),
           order(window(), config.values_per_packet), pacing(most), room(room_of(config, most)) {}
 
     SubmissionOrder order;
@@ -208,7 +208,7 @@ void bind_core(nb::module_ &m) {
             "set_congestion",
             [](LoneCore &self, const std::optional<congestion::Choice> &choice,
                std::uint32_t most_packets) {
-                if (choice) self.set_window(congestion::make_window(*choice, self.room));
+                if (choice) self.set_control(congestion::make_control(*choice, self.room));
                 self.set_most(most_packets == 0 ? UINT32_MAX : most_packets);
             },
             nb::arg("choice").none(), nb::arg("most_packets"))

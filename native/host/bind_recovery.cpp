@@ -4,6 +4,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,8 +21,26 @@ namespace {
 constexpr std::uint32_t kPacketBytes = 330;  // with 64 values
 constexpr double kSmallShare = 74.0 / 330.0;
 
+// With what claims slots beside its window.
+struct LoneRecovery : LossRecovery {
+    LoneRecovery(std::uint32_t lanes, const RtoLimits &rto, const congestion::Control &control)
+        : LossRecovery(lanes, rto, control.window, kSmallShare), claims(control.claims) {}
+
+    std::shared_ptr<congestion::SlotClaims> claims;
+};
+
+// nanobind looks for the class that a method is of.
+template <typename Returned, typename... Given>
+auto lone(Returned (LossRecovery::*method)(Given...)) {
+    return [method](LoneRecovery &self, Given... given) { return (self.*method)(given...); };
+}
+template <typename Returned, typename... Given>
+auto lone(Returned (LossRecovery::*method)(Given...) const) {
+    return [method](const LoneRecovery &self, Given... given) { return (self.*method)(given...); };
+}
+
 // Pairs of a lane and the number of its copy.
-std::vector<std::pair<std::uint32_t, std::uint32_t>> due(LossRecovery &self, std::int64_t now_ns,
+std::vector<std::pair<std::uint32_t, std::uint32_t>> due(LoneRecovery &self, std::int64_t now_ns,
                                                          std::size_t capacity) {
     std::vector<Resend> found(capacity);
     found.resize(self.due(now_ns, found.data(), capacity));
@@ -30,7 +49,7 @@ std::vector<std::pair<std::uint32_t, std::uint32_t>> due(LossRecovery &self, std
     return told;
 }
 
-std::optional<std::int64_t> deadline_ns(const LossRecovery &self) {
+std::optional<std::int64_t> deadline_ns(const LoneRecovery &self) {
     if (self.deadline_ns() == kNever) return std::nullopt;
     return self.deadline_ns();
 }
@@ -54,46 +73,52 @@ void bind_recovery(nb::module_ &m) {
         .def_ro("ecn_marked", &RecoveryCounters::ecn_marked)
         .def_ro("last", &RecoveryCounters::last);
 
-    nb::class_<LossRecovery>(m, "LossRecovery")
+    nb::class_<LoneRecovery>(m, "LossRecovery")
         .def(
             "__init__",
-            [](LossRecovery *self, std::uint32_t lanes, const RtoLimits &rto,
+            [](LoneRecovery *self, std::uint32_t lanes, const RtoLimits &rto,
                const congestion::Choice &congestion) {
-                new (self) LossRecovery(lanes, rto,
-                                        congestion::make_window(congestion, {lanes, kPacketBytes}),
-                                        kSmallShare);
+                new (self) LoneRecovery(
+                    lanes, rto, congestion::make_control(congestion, {lanes, kPacketBytes}));
             },
             nb::arg("lanes"), nb::arg("rto"), nb::arg("congestion") = congestion::Choice{})
         .def(
             "sent",
-            [](LossRecovery &self, std::uint32_t lane, std::uint64_t order, std::uint8_t kind,
+            [](LoneRecovery &self, std::uint32_t lane, std::uint64_t order, std::uint8_t kind,
                std::int64_t now_ns,
                bool is_small) { self.sent(lane, order, kind, is_small, now_ns); },
             nb::arg("lane"), nb::arg("order"), nb::arg("kind"), nb::arg("now_ns"),
             nb::arg("is_small") = false)
         .def(
             "answered",
-            [](LossRecovery &self, std::uint32_t lane, std::int64_t now_ns, std::uint32_t copy,
+            [](LoneRecovery &self, std::uint32_t lane, std::int64_t now_ns, std::uint32_t copy,
                bool others_loss, bool marked, bool marked_here, bool is_own, bool wanted) {
-                self.answered(lane, {copy, others_loss, marked, marked_here, is_own, wanted},
-                              now_ns);
+                if (self.claims && !self.flights()[lane].is_small) {
+                    self.claims->answered(lane, wanted);
+                }
+                self.answered(lane, {copy, others_loss, marked, marked_here, is_own}, now_ns);
             },
             nb::arg("lane"), nb::arg("now_ns"), nb::arg("copy") = 0, nb::arg("others_loss") = false,
             nb::arg("marked") = false, nb::arg("marked_here") = false, nb::arg("is_own") = false,
             nb::arg("wanted") = false)
-        .def("duplicate", &LossRecovery::duplicate, nb::arg("lane"), nb::arg("copy"),
+        .def("duplicate", lone(&LossRecovery::duplicate), nb::arg("lane"), nb::arg("copy"),
              nb::arg("now_ns"))
-        .def("withdrawn", &LossRecovery::withdrawn, nb::arg("lane"))
+        .def("withdrawn", lone(&LossRecovery::withdrawn), nb::arg("lane"))
         .def("due", &due, nb::arg("now_ns"), nb::arg("capacity") = 64)
         .def_prop_ro("deadline_ns", &deadline_ns)
-        .def_prop_ro("paced_ns", &LossRecovery::paced_ns)
-        .def("note_paced", &LossRecovery::note_paced, nb::arg("waits"))
-        .def("claims", &LossRecovery::claims, nb::arg("lane"))
-        .def("has_room_for", &LossRecovery::has_room_for, nb::arg("order"))
-        .def("settle", &LossRecovery::settle, nb::arg("now_ns"))
-        .def_prop_ro("in_flight", [](const LossRecovery &self) { return self.flights().size(); })
-        .def_prop_ro("window_packets", &LossRecovery::window_packets)
-        .def_prop_ro("counters", [](const LossRecovery &self) { return self.counters(); });
+        .def_prop_ro("paced_ns", lone(&LossRecovery::paced_ns))
+        .def("note_paced", lone(&LossRecovery::note_paced), nb::arg("waits"))
+        .def(
+            "claims",
+            [](const LoneRecovery &self, std::uint32_t lane) {
+                return !self.claims || self.claims->claims(lane);
+            },
+            nb::arg("lane"))
+        .def("has_room_for", lone(&LossRecovery::has_room_for), nb::arg("order"))
+        .def("settle", lone(&LossRecovery::settle), nb::arg("now_ns"))
+        .def_prop_ro("in_flight", [](const LoneRecovery &self) { return self.flights().size(); })
+        .def_prop_ro("window_packets", lone(&LossRecovery::window_packets))
+        .def_prop_ro("counters", [](const LoneRecovery &self) { return self.counters(); });
 }
 
 }  // namespace ina::host

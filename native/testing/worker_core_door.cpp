@@ -65,7 +65,7 @@ class Bench {
         : input_(input), config_(host::checked(config_of(input))), tree_(host::own_tree(config_)),
           order_(host::window_of(config_), config_.values_per_packet),
           core_(config_,
-                congestion::make_window({}, host::room_of(config_, host::window_of(config_)))),
+                congestion::make_control({}, host::room_of(config_, host::window_of(config_)))),
           in_flight_(core_.lane_count()) {}
 
     void run() {

@@ -21,6 +21,7 @@ def test_each_header_of_an_algorithm_is_in_the_table() -> None:
     others = {
         *("window.hpp", "algorithms.hpp", "python_window.hpp", "rounds.hpp", "trains.hpp"),
         "lane_claims.hpp",
+        "slot_claims.hpp",
     }
     headers = {p.name for p in (ROOT / "native/congestion").glob("*.hpp")} - others
     assert {f"{name}.hpp" for name in ALGORITHMS} == headers

@@ -102,6 +102,7 @@ import os, sys, time
 import numpy as np
 from ina.congestion import Batch, Congestion, Window
 from ina._native.host import RtoLimits, Transport, TransportOptions
+from ina.protocol.collective import Collective
 from ina.host import Session
 from ina.host.udp import UdpLink, open_socket
 from tests.host.udp_model import UdpModel

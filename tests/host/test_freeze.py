@@ -102,7 +102,7 @@ def test_what_is_frozen_stays_pending_and_takes_no_more(pair: Pair) -> None:
         pair[0].all_reduce(ONES)
     assert pair[0].stats().operations_done == 0
     (pending,) = frozen.export.pending
-    assert (pending.what, pending.undone) == (Collective(ValueType.FLOAT32, 300), ((0, 5),))
+    assert (pending.what, pending.undone) == (Collective(ValueType.INT32, 300), ((0, 5),))
     assert (frozen.export.submitted, frozen.export.chunk_elems) == (1, 64)
     called = threading.Event()
     handle.add_done_callback(lambda _: called.set())

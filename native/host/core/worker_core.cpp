@@ -10,12 +10,13 @@
 
 namespace ina::host {
 
-WorkerCore::WorkerCore(const WorkerConfig &config, std::unique_ptr<congestion::Window> window,
+WorkerCore::WorkerCore(const WorkerConfig &config, congestion::Control control,
                        const PacketMemory &memory)
     : config_(checked(config)), tree_(own_tree(config_)), window_(window_of(config_)),
       first_own_(config_.first_lane), codec_(config_),
-      recovery_(config_.lanes, config_.rto, std::move(window), small_share(config_)),
-      lanes_(config_.lanes), frames_(lane_count(), values_bytes(), memory),
+      recovery_(config_.lanes, config_.rto, std::move(control.window), small_share(config_)),
+      claims_(std::move(control.claims)), lanes_(config_.lanes),
+      frames_(lane_count(), values_bytes(), memory),
       kept_(config.keep_results ? lane_count() : 0, values_bytes()),
       failed_checks_(config.verify == VerifyMode::kKeyed) {
     for (std::uint32_t i = 0; i < lane_count(); ++i) {
@@ -132,7 +133,7 @@ std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
         ready_.pop_front();
         Lane &lane = lanes_[index];
         codec_.write_packet(lane, frames_.packet(index));
-        if (!recovery_.claims(index)) pass_slots_by(index);
+        if (claims_ && !claims_->claims(index)) pass_slots_by(index);
         lane.on(LaneEvent::kSent);
         recovery_.sent(index, lane.order(), lane.round(), !lane.has_values(), now_ns);
         batch[count++] = view_of(index);
@@ -185,8 +186,10 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     answer.marked_here = ip_marked;
     answer.is_own = is_own;
     answer.marked = ip_marked || (header.flags & wire::kFlagEcn) != 0;
-    answer.wanted = (header.flags & wire::kFlagWanted) != 0;
-    recovery_.answered(own_index(lane.seq), answer, now_ns);
+    const std::uint32_t index = own_index(lane.seq);
+    const bool was_wanted = (header.flags & wire::kFlagWanted) != 0;
+    if (claims_ && lane.has_values()) claims_->answered(index, was_wanted);
+    recovery_.answered(index, answer, now_ns);
     agreed_ = std::max(agreed_, lane.tensor->request.id);
     last_progress_ns_ = now_ns;
     counters_.last_seq = header.seq;

@@ -41,6 +41,7 @@
 #include <utility>
 #include <vector>
 
+#include "congestion/algorithms.hpp"
 #include "host/core/chunk_codec.hpp"
 #include "host/core/failed_checks.hpp"
 #include "host/core/kept_results.hpp"
@@ -58,7 +59,7 @@ class WorkerCore {
     // Throws std::invalid_argument when a number is out of range.
     // `memory`: at least W frames, for packets that another process reads from there; by default
     // its own memory.
-    WorkerCore(const WorkerConfig &config, std::unique_ptr<congestion::Window> window,
+    WorkerCore(const WorkerConfig &config, congestion::Control control,
                const PacketMemory &memory = {});
 
     // Appends a tensor to the job's sequence, placed by the worker's SubmissionOrder. An empty one
@@ -127,10 +128,11 @@ class WorkerCore {
     std::uint64_t chunks() const { return counters_.chunks_done; }  // of them, with sums
     const LossRecovery &recovery() const { return recovery_; }
     void settle_resends(std::int64_t now_ns) { recovery_.settle(now_ns); }
-    // From now on another window says, or no more are in flight than so many: of this core's lanes.
-    // What is in flight stays; no lane's next packet depends on either.
-    void set_window(std::unique_ptr<congestion::Window> window) {
-        recovery_.set_window(std::move(window));
+    // From now on another algorithm says, or no more are in flight than so many: of this core's
+    // lanes. What is in flight stays; no lane's next packet depends on either.
+    void set_control(congestion::Control control) {
+        recovery_.set_window(std::move(control.window));
+        claims_ = std::move(control.claims);
     }
     void set_most(std::uint32_t packets) { recovery_.set_most(packets); }
     std::uint32_t window() const { return window_; }  // W, of all shares
@@ -165,6 +167,7 @@ class WorkerCore {
     std::uint32_t first_own_;  // the first of this core's lanes
     ChunkCodec codec_;
     LossRecovery recovery_;
+    std::shared_ptr<congestion::SlotClaims> claims_;  // null: all lanes claim slots
     std::vector<Lane> lanes_;
     PacketFrames frames_;
     KeptResults kept_;

@@ -100,7 +100,7 @@ LaneSnapshot TransportEngine::lanes() const { return snapshot_of(mappings_now(),
 
 void TransportEngine::set_congestion(const std::optional<congestion::Choice> &choice,
                                      std::uint32_t most_packets) {
-    if (choice) congestion::make_window(*choice, {1, 1});  // throws before anything has changed
+    if (choice) congestion::make_control(*choice, {1, 1});  // throws before anything has changed
     {
         const std::lock_guard remapping(remap_mutex_);
         most_packets_ = most_packets;

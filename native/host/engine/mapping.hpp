@@ -39,7 +39,7 @@ struct Mapping {
     LaneParts parts() const { return {window, threads}; }
     // Takes each share's mutex. choice: null: the windows stay. packets: of all shares together, of
     // which each gets its part, at least 1; 0: no limit but the windows. Throws
-    // std::invalid_argument as congestion::make_window does.
+    // std::invalid_argument as congestion::make_control does.
     void set_congestion(const congestion::Choice *choice, std::uint32_t packets) const;
 
     // The same with what the worker has learnt of the network by this one. Takes each share's

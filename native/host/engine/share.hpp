@@ -22,11 +22,11 @@ struct Share {
     Share(std::size_t thread, std::size_t way, const WorkerConfig &config,
           const congestion::Choice &window, std::uint32_t most, const PacketMemory &memory)
         : owner(thread), way(way), room(room_of(config, most)),
-          core(config, congestion::make_window(window, room), memory), pacing(most) {}
+          core(config, congestion::make_control(window, room), memory), pacing(most) {}
 
     // With the mutex held. choice: null: its window stays. packets: of this share, at least 1.
     void set_congestion(const congestion::Choice *choice, std::uint32_t packets) {
-        if (choice != nullptr) core.set_window(congestion::make_window(*choice, room));
+        if (choice != nullptr) core.set_control(congestion::make_control(*choice, room));
         core.set_most(packets);
         most = packets;
     }

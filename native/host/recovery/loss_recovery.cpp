@@ -43,7 +43,7 @@ constexpr std::int64_t kLaneTimeouts = 4;
 }  // namespace
 
 LossRecovery::LossRecovery(std::uint32_t lanes, const RtoLimits &limits,
-                           std::unique_ptr<congestion::Window> window, double small_share)
+                           std::shared_ptr<congestion::Window> window, double small_share)
     : window_(std::move(window)), small_share_(small_share), flights_(lanes), rtt_(limits) {}
 
 // Windows differ between workers, and each loses other packets. Were lanes sent in the order in
@@ -95,9 +95,8 @@ void LossRecovery::answered(std::uint32_t lane, const Answer &answer, std::int64
     const bool was_last = answer.is_own && flight.retries == 0;
     if (was_last) ++counters_.last;
     if (!flight.is_small) {
-        window_->on_answer(now_ns,
-                           {rtt_.round_trips(), flights_.size() - flights_.small(), answer.marked,
-                            answer.marked_here, was_last, answer.copy > 0, answer.wanted, lane});
+        window_->on_answer(now_ns, {rtt_.round_trips(), flights_.size() - flights_.small(),
+                                    answer.marked, answer.marked_here, was_last, answer.copy > 0});
         told_ = true;
     }
     note_copies(flight, answer, now_ns);

@@ -44,14 +44,13 @@ struct Answer {
     bool marked = false;       // a queue on its way was long (ECN)
     bool marked_here = false;  // in the IP header: the last contribution's way, or the result's own
     bool is_own = false;       // it was our packet that completed the sum
-    bool wanted = false;       // another job found the slot of its sum taken
 };
 
 class LossRecovery {
   public:
     // Lanes are numbered from 0. small_share: which part of a packet with values one without is.
     LossRecovery(std::uint32_t lanes, const RtoLimits &limits,
-                 std::unique_ptr<congestion::Window> window, double small_share);
+                 std::shared_ptr<congestion::Window> window, double small_share);
 
     // A lane sends a new packet, in a round of this kind (below Overtaking::kKinds), for a chunk of
     // this order; it has none in flight. is_small: it has no values.
@@ -74,8 +73,6 @@ class LossRecovery {
     // Whether one more packet, of a chunk of this order, may be sent for the first time: now, or
     // once the pace allows it.
     bool has_room_for(std::uint64_t order) const;
-    // Whether the lane's next packet may claim a slot that jobs share.
-    bool claims(std::uint32_t lane) const { return window_->claims(lane); }
     // When the next one may go; in the past where nothing holds it up.
     std::int64_t paced_ns() const { return pacer_.first_copy_ns(); }
     // Whether it is the pace alone that the next one waits for.
@@ -84,7 +81,7 @@ class LossRecovery {
     // stay.
     void set_most(std::uint32_t packets) { most_ = packets; }
     // From now on another window says; it knows nothing of what was.
-    void set_window(std::unique_ptr<congestion::Window> window) { window_ = std::move(window); }
+    void set_window(std::shared_ptr<congestion::Window> window) { window_ = std::move(window); }
     // Decides which of the last packets sent again were lost, after a timeout in which another
     // answer might have come. A lane that goes on decides by itself.
     void settle(std::int64_t now_ns);
@@ -114,7 +111,7 @@ class LossRecovery {
     std::int64_t silence_limit_ns() const;
     std::int64_t probe_deadline_ns() const;
 
-    std::unique_ptr<congestion::Window> window_;
+    std::shared_ptr<congestion::Window> window_;
     std::uint32_t most_ = UINT32_MAX;
     const double small_share_;
     Pacer pacer_;
