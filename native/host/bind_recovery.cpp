@@ -54,9 +54,7 @@ std::optional<std::int64_t> deadline_ns(const LoneRecovery &self) {
     return self.deadline_ns();
 }
 
-}  // namespace
-
-void bind_recovery(nb::module_ &m) {
+void bind_numbers(nb::module_ &m) {
     nb::class_<RtoLimits>(m, "RtoLimits")
         .def("__init__", &init_by_name<RtoLimits>)
         .def_rw("initial_ns", &RtoLimits::initial_ns)
@@ -72,7 +70,12 @@ void bind_recovery(nb::module_ &m) {
         .def_ro("timeouts", &RecoveryCounters::timeouts)
         .def_ro("ecn_marked", &RecoveryCounters::ecn_marked)
         .def_ro("last", &RecoveryCounters::last);
+}
 
+}  // namespace
+
+void bind_recovery(nb::module_ &m) {
+    bind_numbers(m);
     nb::class_<LoneRecovery>(m, "LossRecovery")
         .def(
             "__init__",
