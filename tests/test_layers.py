@@ -136,7 +136,17 @@ ROOMS = {
         "switches": {"errors", "faults", "config", "memory", "topology", "change", "job"},
         "store": {"errors", "config", "memory", "topology", "change", "job"},
         "jobs": {
-            *("errors", "faults", "retry", "config", "memory", "topology", "job", "switches"),
+            *(
+                "errors",
+                "faults",
+                "surroundings",
+                "retry",
+                "config",
+                "memory",
+                "topology",
+                "job",
+                "switches",
+            ),
             *("change", "store", "routing"),
         },
         "watch": {"errors", "change", "job", "switches", "jobs"},

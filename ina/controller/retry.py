@@ -95,8 +95,21 @@ class Persistence:
     def _done(self, task: asyncio.Task[None]) -> None:
         del self._tasks[task]
         error = None if task.cancelled() else task.exception()
-        if error is not None and not isinstance(error, StoreError):  # which the supervisor says
-            _log.error("%s", error)
+        if error is not None:
+            tell_bug("", error)
+
+
+def tell_bug(what: str, error: BaseException) -> None:
+    """Logs it, but for the store's: the supervisor says that, and the term is about to end.
+
+    ``what``: has failed, with a trace of where; empty: the error says it.
+    """
+    if isinstance(error, StoreError):
+        return
+    if what:
+        _log.error("%s", what, exc_info=error)
+    else:
+        _log.error("%s", error)
 
 
 def fail(future: asyncio.Future[None], error: Exception) -> None:
@@ -106,8 +119,8 @@ def fail(future: asyncio.Future[None], error: Exception) -> None:
         future.exception()  # seen
 
 
-async def wait_for(event: asyncio.Event, timeout_s: float) -> bool:
-    """Waits until ``event`` is set; False: it is not, after ``timeout_s``."""
+async def wait_for(event: asyncio.Event, timeout_s: float | None) -> bool:
+    """Waits until ``event`` is set; False: it is not, after ``timeout_s``; None: for ever."""
     try:
         await asyncio.wait_for(event.wait(), timeout_s)
     except asyncio.TimeoutError:

@@ -36,3 +36,6 @@ class Surroundings:
     """Runs what takes long beside the event loop."""
     name: str = field(default_factory=_name)
     """What people know this controller by."""
+
+
+OWN_SURROUNDINGS = Surroundings()

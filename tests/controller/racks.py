@@ -13,6 +13,7 @@ from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.sharing import Sharing
 from ina.controller.memory import FirstFit, SharedSlots
@@ -137,7 +138,7 @@ class Racks:
             EpochCounter(self.store.last_epoch() or 0),
             range(1, 9),
             admission=Admission({"default": self.tenant}, preempt=True),
-            placement=Nearest(fabric()),
+            placement=lambda _: Nearest(fabric()),
             sharing=Sharing(
                 *(capacities, Aggregators(fabric(), places)), aggregators_a_job=max(1, len(ends))
             ),
@@ -152,7 +153,8 @@ class Racks:
             )
             for name in known
         ]
-        self.coordinator = Coordinator(self.registry, switches, self.store.claim("test"))
+        record = Record(self.store.claim("test"))
+        self.coordinator = Coordinator(self.registry, switches, record)
         self.coordinator.restore(self.store.load(0.0))
         for name in self.names if reconcile is None else reconcile:
             await self.reconcile(name)

@@ -13,8 +13,10 @@ import pytest
 
 from ina.controller.errors import JobAbortedError, JoinTimeoutError, StandbyError, UnknownJobError
 from ina.controller.job import JobSpec, JobState
+from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
 from ina.controller.store import IN_MEMORY, open_store
@@ -96,7 +98,7 @@ class Bench:
         self.store = open_store(IN_MEMORY)
         self.claim = self.store.claim("test")
         self.coordinator = Coordinator(
-            self.registry, [switch_of(self.registry, self.switch)], self.claim
+            self.registry, [switch_of(self.registry, self.switch)], Record(self.claim)
         )
 
     def join(self, rank: int, timeout_s: float = 20.0) -> asyncio.Task[Any]:
@@ -267,10 +269,15 @@ def test_a_worker_that_hangs_up_as_the_job_begins_to_run_has_left() -> None:
 def test_a_job_that_nobody_joined_is_forgotten() -> None:
     async def scenario() -> None:
         now_s = 0.0
-        registry = Registry(alone(StaticPool(64, 16)), EpochCounter(0), range(1, 9), unjoined_s=1.0)
+        registry = Registry(
+            alone(StaticPool(64, 16)),
+            EpochCounter(0),
+            range(1, 9),
+            admission=Admission({}, unjoined_s=1.0),
+        )
         claim = open_store(IN_MEMORY).claim("test")
         switch = switch_of(registry, RecordingSwitch())
-        coordinator = Coordinator(registry, [switch], claim, clock=lambda: now_s)
+        coordinator = Coordinator(registry, [switch], Record(claim), clock=lambda: now_s)
         job = weakref.ref(await coordinator.create(JobSpec("j", 2), 0.0))
         now_s = 2.0
         assert coordinator.jobs() == []

@@ -21,6 +21,7 @@ from ina.controller.change import Word
 from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
 from ina.controller.store import IN_MEMORY, open_store
@@ -165,7 +166,7 @@ class World:
             claim = self.store.claim("chaos")
             self.killed = self.session.lost = self.session.unused = False
             writer = SwitchWriter(cast(SwitchSession, self.session))
-            self.coordinator = Coordinator(registry, [switch_of(registry, writer)], claim)
+            self.coordinator = Coordinator(registry, [switch_of(registry, writer)], Record(claim))
             try:
                 self.coordinator.restore(self.store.load(0.0))
                 await self.coordinator.reconcile(only(self.coordinator), fresh=False)

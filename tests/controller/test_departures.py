@@ -5,6 +5,7 @@ from __future__ import annotations
 from ina.controller.embedded import Embedded
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
 from ina.controller.watch.failure_detector import FailureDetector
@@ -45,7 +46,7 @@ def restart(bench: Watched) -> None:
     """Another controller takes over what is in the store."""
     bench.registry = Registry(alone(StaticPool(64, 16)), EpochCounter(1), range(1, 9))
     bench.coordinator = Coordinator(
-        bench.registry, [switch_of(bench.registry, bench.switch)], bench.store.claim("next")
+        bench.registry, [switch_of(bench.registry, bench.switch)], Record(bench.store.claim("next"))
     )
     bench.coordinator.restore(bench.store.load(bench.now_s))
     bench.detector = FailureDetector(bench.coordinator, 10.0, clock=lambda: bench.now_s)

@@ -20,7 +20,7 @@ from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.router import Router
 from ina.controller.memory import FirstFit
 from ina.controller.memory.demand import StepModel
-from ina.controller.routing.from_fabric import Down
+from ina.controller.routing.from_fabric import NOTHING, Down
 from ina.controller.service.route_plan import plan_route
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.capacity import Capacity
@@ -42,7 +42,6 @@ class Placed:
     def __init__(self, slots: int = SLOTS, up: float = UP_BITS_PER_S, **document: Any) -> None:
         self.fabric: Fabric = leaf_spine(2, 3, 3, Rates(host=1e9, up=up))
         self.lost: set[str] = set()
-        self.router = Router(self.fabric, lambda _switch, port: int(port), _config(**document))
         capacities = {
             name: Capacity(
                 FirstFit(slots, JOB_SLOTS),
@@ -51,8 +50,20 @@ class Placed:
             )
             for name in self.fabric.switches
         }
-        self.registry = Registry(capacities, EpochCounter(0), range(1, 60), placement=self.router)
-        self.router.bind(self.registry)
+        self.down = NOTHING
+        self.registry = Registry(
+            *(capacities, EpochCounter(0), range(1, 60)),
+            placement=lambda registry: self._router(registry, **document),
+        )
+        assert isinstance(self.registry.placement, Router)
+        self.router = self.registry.placement
+
+    def _router(self, registry: Registry, **document: Any) -> Router:
+        config = _config(**document)
+        return Router(
+            *(self.fabric, lambda _switch, port: int(port), config, registry),
+            lambda: self.down,
+        )
 
     def _is_reached(self, name: str) -> bool:
         return name not in self.lost
@@ -136,7 +147,7 @@ def test_a_switch_that_is_not_reached_is_left_out_as_long_as_another_way_leads_t
 
 def test_nearest_goes_around_what_is_down_too() -> None:
     placed = Placed(placement="nearest")
-    placed.router.set_down(Down(links=frozenset({frozenset({"leaf2", "spine1"})})))
+    placed.down = Down(links=frozenset({frozenset({"leaf2", "spine1"})}))
     assert roots(placed.placed("train", ALL)) == ["spine2"]
 
 
@@ -176,7 +187,7 @@ def _plan(placed: Placed, hosts: list[int], **more: Any) -> pb2.RoutePlan:
 
 def test_a_plan_says_where_how_long_and_whom_it_slows_down() -> None:
     placed = Placed(up=1e9, routing={"stripes": 1})
-    placed.router.steps_of = lambda _job: STEPS
+    placed.registry.room.known_steps = lambda job: STEPS  # type: ignore[method-assign]
     placed.placed("one", [0, 3])
     alone = _plan(Placed(up=1e9), [1, 4])
     wire_s = 8 * 1e6 / 1e9 * alone.step_alone_s / alone.step_alone_s
@@ -224,11 +235,11 @@ def test_a_job_is_broken_by_what_its_trees_go_over() -> None:
     (root,) = roots(job)
     other = "spine2" if root == "spine1" else "spine1"
     assert placed.router.broken(job) == ""
-    placed.router.set_down(Down(frozenset(), frozenset({frozenset({"leaf2", other})})))
+    placed.down = Down(frozenset(), frozenset({frozenset({"leaf2", other})}))
     assert placed.router.broken(job) == ""
-    placed.router.set_down(Down(frozenset(), frozenset({frozenset({"leaf2", root})})))
+    placed.down = Down(frozenset(), frozenset({frozenset({"leaf2", root})}))
     assert placed.router.broken(job) == f"the link between leaf2 and {root} is down"
-    placed.router.set_down(Down(frozenset({root})))
+    placed.down = Down(frozenset({root}))
     assert placed.router.broken(job) == f"{root} is down"
 
 
@@ -236,9 +247,8 @@ def test_what_is_down_is_stored_told_and_taken_back() -> None:
     async def run() -> None:
         store = open_store(IN_MEMORY)
         record, events = Record(store.claim("test")), EventBus()
-        heard: list[Down] = []
         fabric = leaf_spine(2, 2, 1)
-        outages = Outages(fabric, record, events, told=heard.append)
+        outages = Outages(fabric, record, events)
         with events.subscribe() as told:
             assert outages.put("spine1-leaf2", is_down=True)
             assert not outages.put("leaf2-spine1", is_down=True)  # the same link
@@ -246,9 +256,12 @@ def test_what_is_down_is_stored_told_and_taken_back() -> None:
             assert outages.names == ["leaf2-spine1", "spine2"]
             event = await anext(aiter(told))
             assert (event.kind, event.reason) == (pb2.FABRIC_CHANGED, "leaf2-spine1 is down")
-        assert heard[-1] == Down(frozenset({"spine2"}), frozenset({frozenset({"leaf2", "spine1"})}))
+        down = Down(frozenset({"spine2"}), frozenset({frozenset({"leaf2", "spine1"})}))
+        assert outages.down == outages.away == down
+        outages.unreached.add("leaf1")
+        assert outages.away == Down(down.switches | {"leaf1"}, down.links)
         again = Outages(fabric, record, events, store.load_down())
-        assert again.down == heard[-1]
+        assert again.down == down
         assert again.put("spine2", is_down=False)
         assert store.load_down() == ["leaf2-spine1"]
         with pytest.raises(JobRequestError, match="no switch or link is called 'spine9'"):

@@ -16,6 +16,7 @@ from ina.controller.jobs import rebalancer, rounds
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.events import QUEUE_EVENTS, job_event
 from ina.controller.jobs.memory import Memory
+from ina.controller.jobs.rebalancer import Rebalancer
 from ina.controller.jobs.slot_queue import KEPT_S, SlotQueue
 from ina.controller.memory.buddies import Buddies
 from ina.controller.memory.demand import Demand, StepModel
@@ -53,7 +54,9 @@ class Bench:
         for capacity in self.racks.registry.switches.values():
             capacity.memory = Buddies(SLOTS, 16)
         config = JobsConfig(**{"policy": self.policy, "slots": 16, "floor": 4, **self.config})
-        self.memory = Memory(config, self.racks.coordinator, clock=lambda: self.now_s)
+        self.memory = Memory(config, self.racks.registry, clock=lambda: self.now_s)
+        self.racks.registry.room = self.memory
+        self.rebalancer = Rebalancer(self.memory, self.racks.coordinator)
 
     async def join(self, name: str, queue_s: float = 0.0, **more: int) -> list[asyncio.Task[Job]]:
         """A job on leaf1; the calls of its workers."""
@@ -75,7 +78,7 @@ class Bench:
         for _ in range(10):
             for _ in range(5):  # who waits looks
                 await asyncio.sleep(0)
-            await self.memory.rebalancer.rebalance()
+            await self.rebalancer.rebalance()
             changing = [job for job in self.racks.registry if job.change is not None]
             if not changing:
                 return
@@ -227,16 +230,16 @@ def test_a_job_that_will_not_be_resized_is_left_alone_for_a_while() -> None:
         await bench.start()
         job = await bench.run("j")
         bench.learn(job, 32)
-        await bench.memory.rebalancer.rebalance()
+        await bench.rebalancer.rebalance()
         assert job.change is not None
-        bench.memory.rebalancer.start()
+        bench.rebalancer.start()
         await asyncio.sleep(0)
         word = Word(job.change.other.epoch, declined=True, reason="it is old")
         ask(bench.racks, job, 1)
         ask(bench.racks, job, 0, word)
         while not bench.told("fail"):
             await asyncio.sleep(0)
-        await bench.memory.rebalancer.close()
+        await bench.rebalancer.close()
         while job.change is not None:
             await asyncio.sleep(0)
         assert bench.memory.sizing.targets() == {}
@@ -282,7 +285,7 @@ def test_slots_that_a_change_frees_are_shared_out_before_it_is_over() -> None:
         await bench.racks.coordinator.changes.resize("long", 8, "a test")
         # 8 are free, and 32 when the long one has shrunk.
         assert bench.memory.sizing.targets() == {other: 32}
-        await bench.memory.rebalancer.rebalance()
+        await bench.rebalancer.rebalance()
         assert other.change is None  # rather than grow twice
 
     drive(scenario())
@@ -296,7 +299,7 @@ def test_who_waits_is_served_after_more_has_happened_at_once_than_is_heard() -> 
         b = await bench.run("b")
         calls = await bench.join("late", queue_s=100.0)
         await bench.settle()
-        bench.memory.rebalancer.start()
+        bench.rebalancer.start()
         events = bench.racks.coordinator.events
         for lost in (False, True):
             await asyncio.sleep(0.01)
@@ -306,7 +309,7 @@ def test_who_waits_is_served_after_more_has_happened_at_once_than_is_heard() -> 
         assert not calls[0].done()
         await bench.racks.coordinator.evict("a", "a test")
         assert (await asyncio.wait_for(calls[0], 60.0)).slots == 32
-        await bench.memory.rebalancer.close()
+        await bench.rebalancer.close()
 
     drive(scenario())
 
@@ -397,10 +400,10 @@ def test_at_one_switch_a_policy_gives_as_many_as_the_quota_leaves() -> None:
         bench = Bench("equal")
         await bench.start()
         bench.racks.registry.admission = Admission({"default": TenantConfig(slots=15)})
-        assert bench.memory._sized(Job(JobSpec("j", 2, tenant="default"), 1, 0.0), ()) == 8
+        assert bench.memory.sized(Job(JobSpec("j", 2, tenant="default"), 1, 0.0), ()) == 8
         bench.racks.registry.admission = Admission({"default": TenantConfig(slots=3)})
         assert (
-            bench.memory._sized(Job(JobSpec("j", 2, tenant="default"), 1, 0.0), ()) == 4
+            bench.memory.sized(Job(JobSpec("j", 2, tenant="default"), 1, 0.0), ()) == 4
         )  # which the quota refuses
 
     drive(scenario())

@@ -38,7 +38,7 @@ def make_registry(*, quota: int = 0, last_epoch: int = 0) -> Registry:
         EpochCounter(last_epoch),
         range(1, 7),
         admission=Admission(limits, preempt=True),
-        placement=Nearest(fabric(RACKS)),
+        placement=lambda _: Nearest(fabric(RACKS)),
     )
 
 

@@ -73,7 +73,7 @@ def service_of(racks: Racks) -> WorkerService:
     detector = FailureDetector(racks.coordinator, 10.0)
     windows = JobWindows(racks.coordinator, fabric_of(CONFIG), CONFIG)
     return WorkerService(
-        *(racks.coordinator, detector, data, windows), Memory(JobsConfig(), racks.coordinator)
+        *(racks.coordinator, detector, data, windows), Memory(JobsConfig(), racks.registry)
     )
 
 

@@ -53,10 +53,18 @@ def _spread(own: Mapping[str, int]) -> str:
 class Admission:
     """The rules. Without any tenant every name is one, without limits."""
 
-    def __init__(self, tenants: Mapping[str, TenantConfig], *, preempt: bool = False) -> None:
+    def __init__(
+        self,
+        tenants: Mapping[str, TenantConfig],
+        *,
+        preempt: bool = False,
+        unjoined_s: float = 60.0,
+    ) -> None:
         self._tenants = dict(tenants)
         self.preempt = preempt
         """Whether a job may push out others of lower priority."""
+        self.unjoined_s = unjoined_s
+        """A job that no worker has joined ends after so long."""
 
     def tenant(self, job: str, asked: str) -> str:
         """The tenant's name.

@@ -37,9 +37,8 @@ from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.removal import LOOK_S, Removals
 from ina.controller.jobs.results_groups import regroup, share_if_room, take_out
-from ina.controller.jobs.room import Room
 from ina.controller.retry import Persistence, fail
-from ina.controller.store import Claim, StoredJob
+from ina.controller.store import StoredJob
 from ina.controller.switches.plan import sharing_ranks
 from ina.controller.switches.reconcile import epochs_of, kept_its_registers
 from ina.controller.switches.switch import Switch
@@ -64,16 +63,19 @@ class Coordinator:
         self,
         registry: Registry,
         switches: Iterable[Switch],
-        claim: Claim,
+        record: Record,
         *,
         events: EventBus | None = None,
+        outages: Outages | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """``outages``: of a fabric; None: switches are islands."""
         self.registry = registry
         self.events = events or EventBus()
         self.switches = {switch.name: switch for switch in switches}
         """By name; the registry has their capacities."""
-        self.record = Record(claim)
+        self.outages = outages
+        self.record = record
         """Of the store; whatever it does not take breaks all of this."""
         self._clock = clock
         self._started: dict[Job, asyncio.Future[None]] = {}
@@ -84,10 +86,6 @@ class Coordinator:
         self._removals = Removals(*shared, self._forget)
         self.changes = Changes(*shared, self._tell, clock=clock)
         """Of running jobs' mappings: their slots, and their trees."""
-        self.outages: Outages | None = None
-        """Of a fabric; None: switches are islands."""
-        self.room = Room()
-        """Of a fabric, for jobs whose workers are all here."""
 
     async def create(self, asked: JobSpec, wait_s: float) -> Job:
         """See :meth:`Registry.create`. Waits ``wait_s`` for a leaving job of this name to end, and
@@ -384,12 +382,12 @@ class Coordinator:
                 except NoRoomError as error:
                     is_quota = isinstance(error, QuotaError)  # nobody's end makes room in it
                     victims = [] if is_quota else self.registry.victims_of(job)
-                    if not victims and not await self.room.waits(job, error):
+                    if not victims and not await self.registry.room.waits(job, error):
                         raise
                     for victim in victims:
                         await self.push_out(victim, job.name)
                 else:
-                    self.room.given(job)
+                    self.registry.room.granted(job)
                     self._save_start(job)
                     self._background.spawn(self._install(job, started))
         except (JobRequestError, NoRoomError, SwitchError) as error:

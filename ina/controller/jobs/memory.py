@@ -6,6 +6,7 @@ resizes, and what is told of all that.
 
 from __future__ import annotations
 
+import asyncio
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -13,12 +14,12 @@ from collections.abc import Callable, Sequence
 from ina.controller.config import JobsConfig
 from ina.controller.errors import NoRoomError, QuotaError
 from ina.controller.job import Job, JobSpec
-from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.decisions import Decisions
-from ina.controller.jobs.rebalancer import Rebalancer
+from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.room import Room
 from ina.controller.jobs.sizing import Sizing
 from ina.controller.jobs.slot_queue import SlotQueue, Waiting
+from ina.controller.memory.demand import StepModel
 from ina.controller.memory.named import policy_for
 from ina.controller.retry import wait_for
 from ina.rpc import controller_pb2 as pb2
@@ -28,17 +29,17 @@ MAKE_ROOM_S = 20.0
 than a change may take until it is decided, and less than workers wait for their controller."""
 
 
-class Memory:
+class Memory(Room):
     """Of all switches of a controller, in one term of it."""
 
     def __init__(
         self,
         config: JobsConfig,
-        coordinator: Coordinator,
+        registry: Registry,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        registry = self._registry = coordinator.registry
+        self._registry = registry
         share = next(iter(registry.switches.values())).memory.cost("", 0)
         self.policy = policy_for(config, share)
         self.sizing = Sizing(
@@ -51,19 +52,12 @@ class Memory:
         )
         self.decisions = Decisions(registry.unix_s)
         self.queue = SlotQueue(self.policy.order, clock)
-        self.rebalancer = Rebalancer(
-            *(registry, self.sizing, self.decisions, coordinator.events),
-            coordinator.changes.resize,
-            lambda job, why: coordinator.changes.change(job, why=why),
-            self.queue,
-        )
+        self.kicked = asyncio.Event()
+        """Set when jobs are to be looked at soon: others may be resized."""
         self._clock = clock
         self._wanted: weakref.WeakKeyDictionary[Job, Sequence[str]] = weakref.WeakKeyDictionary()
         """By job of a fabric: the switches that are to sum it."""
-        registry.sized = self._sized
-        registry.takes_what_is_left = self.policy.resizes
-        if registry.placement is not None:
-            coordinator.room = _Queued(self)
+        self.takes_what_is_left = self.policy.resizes
 
     def check_turn(self, spec: JobSpec) -> None:
         """Raises :class:`NoRoomError`: others wait for slots that are served before this one."""
@@ -96,7 +90,7 @@ class Memory:
         was_known = needs.is_known
         self.sizing.hear(job, rank, progress)
         if needs.is_known and not was_known:
-            self.rebalancer.kick()
+            self.kicked.set()
 
     def granted(self, job: Job) -> None:
         """A job has slots for the first time."""
@@ -125,7 +119,7 @@ class Memory:
         place.stands_aside = stands_aside
         if not waits_already and queue_s > 0:
             self.decisions.add(spec.name, "wait", f"for {queue_s:g} s at most: {error}")
-            self.rebalancer.kick()
+            self.kicked.set()
         return place
 
     def refusal(self, spec: JobSpec, place: Waiting, error: NoRoomError) -> NoRoomError:
@@ -137,7 +131,7 @@ class Memory:
         self.decisions.add(spec.name, "refuse", f"{error}{after}")
         return NoRoomError(f"{error}{after}")
 
-    def _sized(self, job: Job, switches: Sequence[str]) -> int:
+    def sized(self, job: Job, switches: Sequence[str]) -> int:
         """Slots that a new job is to take at each of these; none: at any one."""
         self._wanted[job] = switches
         self.check_turn(job.spec)
@@ -160,15 +154,6 @@ class Memory:
         await self.wait(place, place.ends_s - now_s)
         return True
 
-
-class _Queued(Room):
-    """Who finds none waits in the queue."""
-
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-
-    async def waits(self, job: Job, error: NoRoomError) -> bool:
-        return await self._memory.waits(job, error)
-
-    def given(self, job: Job) -> None:
-        self._memory.granted(job)
+    def known_steps(self, job: Job) -> StepModel | None:
+        """See :meth:`Room.known_steps`."""
+        return self.sizing.known_steps(job)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.record import Record
@@ -24,16 +24,14 @@ class Outages:
         record: Record,
         events: EventBus,
         stored: Iterable[str] = (),
-        told: Callable[[Down], None] = lambda _down: None,
     ) -> None:
-        """``stored``: what a former controller left; names that there are no more are dropped.
-        ``told``: of all that is down, now and whenever that changes; events tell of each."""
+        """``stored``: what a former controller left; names that there are no more are dropped."""
         self._fabric = fabric
         self._record = record
         self._events = events
-        self._told = told
         self._names = {name for name in stored if name in fabric or self._link(name)}
-        told(self.down)
+        self.unreached: set[str] = set()
+        """Switches that were lost while jobs ran; they are not stored."""
 
     @property
     def names(self) -> list[str]:
@@ -48,6 +46,12 @@ class Outages:
             frozenset(name for name in self._names if name in self._fabric),
             frozenset(frozenset(ends) for ends in links if ends is not None),
         )
+
+    @property
+    def away(self) -> Down:
+        """What running jobs are moved off: that, and switches that are not reached."""
+        said = self.down
+        return Down(said.switches | self.unreached, said.links)
 
     def put(self, name: str, *, is_down: bool) -> bool:
         """Says that a link or a switch is down, or is not any more; returns whether that is news.
@@ -64,7 +68,6 @@ class Outages:
         names = self._names | {name} if is_down else self._names - {name}
         self._record.save_down(names)
         self._names = names
-        self._told(self.down)
         reason = f"{name} is {'down' if is_down else 'up again'}"
         _log.warning("fabric: %s", reason)
         self._events.publish(pb2.JobEvent(kind=pb2.FABRIC_CHANGED, reason=reason))

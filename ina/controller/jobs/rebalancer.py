@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable
 
 from ina.controller.errors import JobConflictError, NoRoomError, StandbyError, UnknownJobError
 from ina.controller.job import Job
-from ina.controller.jobs.decisions import Decisions
-from ina.controller.jobs.events import EventBus
-from ina.controller.jobs.registry import Registry
+from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.jobs.memory import Memory
 from ina.controller.jobs.rounds import Rounds
-from ina.controller.jobs.sizing import Sizing
-from ina.controller.jobs.slot_queue import SlotQueue
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.errors import SwitchError
@@ -23,11 +19,6 @@ PERIOD_S = 3.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 30.0, 600.0
 """A job that could not be resized, or would not, is left alone for so long; twice, and so on."""
 
-Resize = Callable[[str, int, str], Awaitable[object]]
-"""Begins to give a running job, by name, so many slots; with a line of why."""
-Move = Callable[[Job, str], Awaitable[object]]
-"""Begins to give a running job as many slots elsewhere."""
-
 _KICKS = frozenset(
     (pb2.JOB_RUNNING, pb2.JOB_ENDED, pb2.JOB_REMAPPED, pb2.JOB_REMAP_OFF, pb2.SWITCH_BACK)
 )
@@ -36,26 +27,20 @@ _KICKS = frozenset(
 class Rebalancer:
     """In the coordinator's event loop, as long as its task runs."""
 
-    def __init__(
-        self,
-        registry: Registry,
-        sizing: Sizing,
-        decisions: Decisions,
-        events: EventBus,
-        resize: Resize,
-        move: Move,
-        queue: SlotQueue,
-    ) -> None:
-        """``queue``: of jobs that wait, which hears whenever slots may have become free."""
-        self._registry = registry
-        self._sizing = sizing
-        self._decisions = decisions
-        self._resize = resize
-        self._move = move
-        self._queue = queue
+    def __init__(self, memory: Memory, coordinator: Coordinator) -> None:
+        self._registry = coordinator.registry
+        self._changes = coordinator.changes
+        self._sizing = memory.sizing
+        self._decisions = memory.decisions
+        self._queue = memory.queue
         self._pauses_s: dict[str, float] = {}
-        work = self.rebalance if sizing.policy.resizes else None
-        self._rounds = Rounds("the memory policy", events, self._hear, work, PERIOD_S)
+        work = self.rebalance if memory.policy.resizes else None
+        self._rounds = Rounds(
+            *("the memory policy", work, PERIOD_S),
+            events=coordinator.events,
+            hear=self._hear,
+            kicked=memory.kicked,
+        )
 
     def start(self) -> None:
         """From now on jobs are resized, and who waits for slots hears of them."""
@@ -64,10 +49,6 @@ class Rebalancer:
     async def close(self) -> None:
         """No more resizes; those under way go on."""
         await self._rounds.close()
-
-    def kick(self) -> None:
-        """Something has changed: look again soon."""
-        self._rounds.kick()
 
     async def rebalance(self) -> None:
         """Asks the policy and begins what it wants: who shrinks before who grows."""
@@ -92,7 +73,7 @@ class Rebalancer:
         policy = f"policy {self._sizing.policy.name}"
         while slots != before:
             try:
-                await self._resize(job.name, slots, policy)
+                await self._changes.resize(job.name, slots, policy)
             except NoRoomError:
                 if self._sizing.others_change(job):
                     return
@@ -119,7 +100,7 @@ class Rebalancer:
             other = self._registry.get(name)
             why = f"makes room for {job.name!r} to have {slots} slots"
             with contextlib.suppress(InaError):
-                await self._move(other, why)
+                await self._changes.change(other, why=why)
                 self._decisions.add(name, "move", why, before=other.slots, slots=other.slots)
                 begun = True
         return begun

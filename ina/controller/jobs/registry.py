@@ -5,8 +5,6 @@ Every method that changes something either does it wholly or raises and changes 
 
 from __future__ import annotations
 
-import secrets
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -26,8 +24,10 @@ from ina.controller.jobs.placement import (
     slots_by_switch,
     window,
 )
+from ina.controller.jobs.room import Room
 from ina.controller.jobs.same_job import check_same, check_token, who
 from ina.controller.jobs.sharing import Sharing
+from ina.controller.surroundings import OWN_SURROUNDINGS, Surroundings
 from ina.controller.switches.capacity import Capacity
 from ina.protocol.spec import MAX_WORKERS, MAX_WORLD_SIZE
 from ina.protocol.verify import usual_verify
@@ -51,32 +51,27 @@ class Registry:
         epochs: EpochCounter,
         job_numbers: range,
         *,
-        unjoined_s: float = 60.0,
         admission: Admission | None = None,
-        placement: Placement | None = None,
         sharing: Sharing | None = None,
-        unix_clock: Callable[[], float] = time.time,
-        token_bytes: tokens.RandomBytes = secrets.token_bytes,
+        placement: Callable[[Registry], Placement] | None = None,
+        room: Callable[[Registry], Room] = lambda _: Room(),
+        surroundings: Surroundings = OWN_SURROUNDINGS,
     ) -> None:
-        """``placement``: of a fabric; None: each switch is an island. ``sharing``: without, jobs
-        bring their aggregators.
+        """``sharing``: without, jobs bring their aggregators. ``placement``: of a fabric; None:
+        each switch is an island. It and ``room`` are made for the registry, which they may keep.
         """
         self.switches = dict(switches)
         """What jobs can have on each, by its name, in the order of the configuration."""
         self.epochs = epochs
-        self.placement = placement
         self.sharing = sharing or Sharing(self.switches)
         self.admission = admission or Admission({})
-        self.sized: Callable[[Job, Sequence[str]], int] | None = None
-        """How many slots a job takes at each of these, of none at any one; None: as it asked."""
-        self.takes_what_is_left = False
-        """Whether that may be fewer than usual, as its tenant's quota leaves them."""
         self.numbers = JobNumbers(job_numbers, self._foreign_numbers)
         """Those that are left."""
         self._jobs: dict[str, Job] = {}
-        self._unjoined_s = unjoined_s
-        self._unix_clock = unix_clock
-        self._token_bytes = token_bytes
+        self._surroundings = surroundings
+        self.room = room(self)
+        """Who says how many slots jobs get, and who waits for them."""
+        self.placement = None if placement is None else placement(self)
 
     def __iter__(self) -> Iterator[Job]:
         return iter(list(self._jobs.values()))
@@ -112,16 +107,16 @@ class Registry:
             check_same(job, replace(asked, tenant=owner))
             return job
         spec = self.granted(asked)
-        self._check_quota(spec, None if self.takes_what_is_left else spec.slots)
+        self._check_quota(spec, None if self.room.takes_what_is_left else spec.slots)
         why_not = f"all {len(self._jobs)} job numbers are in use"
         (number,) = self.numbers.take(name, 1, why_not)
         job = Job(
             spec,
             number,
             now_s,
-            created_unix_s=self._unix_clock(),
-            token_hash=tokens.hash_token(asked.token, self._token_bytes),
-            key_seed=tokens.new_key_seed(self._token_bytes),
+            created_unix_s=self._surroundings.unix_s(),
+            token_hash=tokens.hash_token(asked.token, self._surroundings.token_bytes),
+            key_seed=tokens.new_key_seed(self._surroundings.token_bytes),
         )
         if self.placement is None:
             try:
@@ -158,9 +153,8 @@ class Registry:
 
     def _slots_for(self, job: Job, switches: Sequence[str]) -> int:
         """To take at each of these; none: at any one."""
-        if self.sized is None or not modes.of(job.mode).is_sized:
-            return job.spec.slots
-        return self.sized(job, switches)
+        is_sized = modes.of(job.mode).is_sized
+        return self.room.sized(job, switches) if is_sized else job.spec.slots
 
     def place(self, job: Job) -> None:
         """Gives a job of a fabric its trees, slots on each of its switches, and its epoch.
@@ -187,7 +181,7 @@ class Registry:
         Raises what :meth:`create` raises when the reason is another than room on the switch.
         """
         spec = self.granted(asked)
-        has_cost = self.placement is None or not self.takes_what_is_left
+        has_cost = self.placement is None or not self.room.takes_what_is_left
         self._check_quota(spec, slots if has_cost else None)
         numbers_left = self.numbers.any_left()
         if self.placement is not None:  # room on switches is looked for when all have joined
@@ -209,7 +203,7 @@ class Registry:
         Raises what :meth:`place` raises when the reason is another than room on the switches.
         """
         forest = self._forest_of(job)
-        if not self.takes_what_is_left:
+        if not self.room.takes_what_is_left:
             self._check_forest_quota(job, forest, job.spec.slots)
         return self._victims(job.name, job.spec.slots, job.priority, forest, numbers_left=True)
 
@@ -389,7 +383,7 @@ class Registry:
         """Ends jobs that were created but that no worker has joined since."""
         for job in self:
             idle = job.state is JobState.JOINING and not job.members
-            if idle and now_s - job.created_s >= self._unjoined_s:
+            if idle and now_s - job.created_s >= self.admission.unjoined_s:
                 self._end(job, JobEvent.ABANDONED)
 
     def _end(self, job: Job, event: JobEvent) -> None:
@@ -425,7 +419,7 @@ class Registry:
 
     def unix_s(self) -> float:
         """The time of day."""
-        return self._unix_clock()
+        return self._surroundings.unix_s()
 
     def usual_slots(self, job: Job, switch: str) -> int:
         """What a job that has none yet gets at this switch if there is room."""

@@ -21,11 +21,18 @@ from typing import TypeVar
 import numpy as np
 
 from ina import modes
-from ina.controller.errors import NoRoomError, StoreError
+from ina.controller.errors import (
+    JobConflictError,
+    JobPipesError,
+    NoRoomError,
+    StandbyError,
+    UnknownJobError,
+)
 from ina.controller.job import Job, JobState
 from ina.controller.jobs import remapping
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.decisions import Decisions
+from ina.controller.jobs.outages import Outages
 from ina.controller.jobs.rounds import Rounds
 from ina.controller.jobs.router import Router, View
 from ina.controller.routing.demand import Demand
@@ -36,8 +43,9 @@ from ina.controller.routing.network import Network
 from ina.controller.routing.plan import Stripe, merged
 from ina.controller.routing.planner import Planner
 from ina.controller.routing.policies.ina import Ina
-from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
+from ina.tables.errors import SwitchError
+from ina.trees.errors import JobRequestError
 from ina.trees.forest import Forest
 
 _log = logging.getLogger(__name__)
@@ -53,6 +61,11 @@ WORTH = 0.05
 PAUSE_S = 30.0
 """A job whose trees could not be moved is left alone for so long."""
 
+_NOT_NOW = (
+    *(JobConflictError, JobRequestError, NoRoomError, RoutingError, StandbyError, SwitchError),
+    *(JobPipesError, UnknownJobError),
+)
+"""A job ends, changes already, or switches have no room or no trees."""
 _KICKS = frozenset(
     (pb2.JOB_RUNNING, pb2.JOB_ENDED, pb2.JOB_REMAPPED, pb2.JOB_REMAP_OFF, pb2.FABRIC_CHANGED)
 )
@@ -78,20 +91,23 @@ class Rerouter:
     def __init__(
         self,
         router: Router,
+        outages: Outages,
         coordinator: Coordinator,
         decisions: Decisions,
         clock: Callable[[], float],
         compute: Compute[_Wanted],
     ) -> None:
         self._router = router
+        self._outages = outages
         self._coordinator = coordinator
         self._decisions = decisions
         self._clock = clock
         self._compute = compute
-        self._unreached: set[str] = set()
         self._left_alone: dict[str, float] = {}
         self._told_lost: set[str] = set()
-        self._rounds = Rounds("routing", coordinator.events, self._hear, self.reroute, PERIOD_S)
+        self._rounds = Rounds(
+            *("routing", self.reroute, PERIOD_S), events=coordinator.events, hear=self._hear
+        )
 
     def start(self) -> None:
         """From now on trees are moved."""
@@ -108,8 +124,7 @@ class Rerouter:
     @property
     def down(self) -> Down:
         """What running jobs are moved off."""
-        said = self._router.down
-        return Down(said.switches | self._unreached, said.links)
+        return self._outages.away
 
     async def reroute(self) -> None:
         """Plans for the jobs that run, and begins the moves."""
@@ -184,9 +199,7 @@ class Rerouter:
             if remapping.forest_of(registry, job, forest, job.mode) == job.newest_mapping.forest:
                 return
             await self._change(job, forest, f"placement {self._router.policy_of(name)}: {why}")
-        except StoreError:
-            raise
-        except InaError as error:  # it ends, changes already, or switches have no room
+        except _NOT_NOW as error:
             self._left_alone[name] = self._clock() + PAUSE_S
             said = f"{why}; {error}; left alone for {PAUSE_S:g} s"
             self._decisions.add(name, "fail", said)
@@ -219,10 +232,10 @@ class Rerouter:
         if event is None:
             return True
         if event.kind == pb2.SWITCH_UNREACHABLE and event.switch in self._coordinator.switches:
-            self._unreached.add(event.switch)
+            self._outages.unreached.add(event.switch)
             return True
         if event.kind == pb2.SWITCH_BACK:
-            self._unreached.discard(event.switch)
+            self._outages.unreached.discard(event.switch)
             return True
         if event.kind in (pb2.JOB_ENDED, pb2.JOB_REMAPPED):
             self._left_alone.pop(event.name, None)

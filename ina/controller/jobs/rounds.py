@@ -7,9 +7,9 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
-from ina.controller.errors import SlowWatcherError, StoreError
+from ina.controller.errors import SlowWatcherError
 from ina.controller.jobs.events import EventBus
-from ina.controller.retry import wait_for
+from ina.controller.retry import tell_bug, wait_for
 from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
@@ -20,32 +20,40 @@ all."""
 
 
 class Rounds:
-    """Tasks in the event loop: one hears of events, one does the work."""
+    """Tasks in the event loop: one does the work, and one hears of events, if any count."""
 
     def __init__(
         self,
         what: str,
-        events: EventBus,
-        hear: Callable[[pb2.JobEvent | None], bool],
-        work: Callable[[], Awaitable[None]] | None,
-        period_s: float,
+        work: Callable[[], Awaitable[None] | None] | None,
+        period_s: float | None,
+        *,
+        gather_s: float | None = None,
+        events: EventBus | None = None,
+        hear: Callable[[pb2.JobEvent | None], bool] = lambda _: True,
+        kicked: asyncio.Event | None = None,
     ) -> None:
-        """``what``: does the work, for the log. ``hear``: returns whether to look again after an
-        event, and is told None where more happened than there is room for, so that some were
-        missed. ``work``: None: there is none, but events are heard. ``period_s``: between looks
-        when nothing happens."""
+        """``what``: does the work, for the log. ``work``: None: there is none, but events are
+        heard. ``period_s``: between looks when nothing happens; None: there are none then.
+        ``gather_s``: from a kick to the look; None: GATHER_S. ``hear``: returns whether to look
+        again after an event, and is told None where more happened than there is room for, so that
+        some were missed. ``kicked``: set when something has changed; else by :meth:`kick`."""
         self._what = what
-        self._events = events
-        self._hear = hear
         self._work = work
         self._period_s = period_s
-        self._kicked = asyncio.Event()
+        self._gather_s = GATHER_S if gather_s is None else gather_s
+        self._events = events
+        self._hear = hear
+        self._kicked = kicked or asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._closing = False
 
-    def start(self) -> None:
-        """From now on."""
-        self._tasks = [asyncio.create_task(self._listen())]
+    def start(self, *, at_once: bool = False) -> None:
+        """From now on. ``at_once``: with a look."""
+        if at_once:
+            self.kick()
+        if self._events is not None:
+            self._tasks.append(asyncio.create_task(self._listen(self._events)))
         if self._work is not None:
             self._tasks.append(asyncio.create_task(self._run(self._work)))
 
@@ -63,12 +71,12 @@ class Rounds:
         """Something has changed: look again soon."""
         self._kicked.set()
 
-    async def _listen(self) -> None:
+    async def _listen(self, bus: EventBus) -> None:
         """Until the bus closes."""
         behind = True
         while behind:
             behind = False
-            with self._events.subscribe() as events:
+            with bus.subscribe() as events:
                 try:
                     async for event in events:
                         if self._hear(event):
@@ -79,14 +87,15 @@ class Rounds:
                     if self._hear(None):
                         self.kick()
 
-    async def _run(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _run(self, work: Callable[[], Awaitable[None] | None]) -> None:
         while not self._closing:  # a wait that ends as it is cancelled goes on
             await wait_for(self._kicked, self._period_s)
-            await asyncio.sleep(GATHER_S)
+            if self._gather_s:
+                await asyncio.sleep(self._gather_s)
             self._kicked.clear()
             try:
-                await work()
-            except StoreError:  # the supervisor says it; this term is about to end
-                pass
-            except Exception:  # a bug; that it is never looked at again would be worse
-                _log.exception("%s failed", self._what)
+                begun = work()
+                if begun is not None:
+                    await begun
+            except Exception as error:  # that it is never looked at again would be worse
+                tell_bug(f"{self._what} failed", error)

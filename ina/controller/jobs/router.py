@@ -47,34 +47,34 @@ USUAL_STEP_BYTES = 100e6
 """Of values, of a job of which nothing is known: the gradients of 25 million parameters."""
 
 
-StepsOf = Callable[[Job], StepModel | None]
-"""What is known of a job's steps; None: nothing."""
-
-
 class Router:
     """Places jobs over a fabric; a :class:`~ina.controller.jobs.placement.Placement`."""
 
-    def __init__(self, fabric: Fabric, number: PortNumber, config: Config) -> None:
-        """``number`` of a switch's port; it may raise."""
+    def __init__(
+        self,
+        fabric: Fabric,
+        number: PortNumber,
+        config: Config,
+        registry: Registry,
+        down: Callable[[], Down] = lambda: NOTHING,
+    ) -> None:
+        """``number`` of a switch's port; it may raise. ``registry``: whose jobs, and whose
+        switches' slots, count. ``down``: what was said to be down, which no tree goes over; beside
+        it are switches that cannot be reached."""
         self.fabric = fabric
-        self.down = NOTHING
-        """What was said to be down; beside it are switches that cannot be reached."""
-        self.steps_of: StepsOf = lambda _job: None
         self._nearest = Nearest(fabric, number, is_reached=self._is_reached)
         self._number = number
-        self._registry: Registry | None = None
+        self._registry = registry
         self._config = config
+        self._down = down
+
+    @property
+    def down(self) -> Down:
+        """What was said to be down."""
+        return self._down()
 
     def _is_reached(self, switch: str) -> bool:
-        return self._registry is None or self._registry.switches[switch].is_reached()
-
-    def bind(self, registry: Registry) -> None:
-        """Whose jobs, and whose switches' slots, count."""
-        self._registry = registry
-
-    def set_down(self, down: Down) -> None:
-        """What was said to be down: no tree goes over it from now on."""
-        self.down = down
+        return self._registry.switches[switch].is_reached()
 
     def reconfigure(self, config: Config) -> None:
         """From now on policies are as ``config`` has them."""
@@ -162,7 +162,6 @@ class Router:
 
     def avoided(self) -> Down:
         """What is down, and switches that cannot be reached while others can."""
-        assert self._registry is not None
         lost = {
             name
             for name, it in self._registry.switches.items()
@@ -196,7 +195,6 @@ class Router:
 
         ``steps``: of jobs that do not exist yet.
         """
-        assert self._registry is not None
         members = {
             job.name: who_sends_to_switches(job.members)
             for job in self._registry
@@ -227,7 +225,6 @@ class Router:
         return View(self.fabric, network, endpoints, demands, self._registry)
 
     def _rooms(self) -> Rooms:
-        assert self._registry is not None
         switches = self._registry.switches
         rates = {
             it.name: it.sums_mpps * 1e6 * packet_bytes(it.values)
@@ -240,13 +237,12 @@ class Router:
     def _demand(
         self, name: str, hosts: Sequence[int], steps: StepModel | None, *, has_host_nodes: bool
     ) -> Demand:
-        assert self._registry is not None
         job: Job | None = None
         values = next(iter(self._registry.switches.values())).values or 1
         slots = self._usual_slots(name)
         with contextlib.suppress(UnknownJobError):
             job = self._registry.get(name)
-            steps = self.steps_of(job)
+            steps = self._registry.room.known_steps(job)
             slots = job.slots or job.spec.slots or self._usual_slots(name)
         value_bytes = USUAL_STEP_BYTES if steps is None else steps.bytes
         wire_bytes = value_bytes * packet_bytes(values) / (values * VALUE_BYTES)
@@ -272,7 +268,6 @@ class Router:
         )
 
     def _usual_slots(self, name: str) -> int:
-        assert self._registry is not None
         return next(iter(self._registry.switches.values())).memory.cost(name, 0)
 
 

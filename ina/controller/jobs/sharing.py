@@ -37,14 +37,16 @@ class Sharing:
         mode: str = DEFAULT_MODE,
         *,
         aggregators_a_job: int = 1,
+        down: Callable[[], Down] = lambda: NOTHING,
     ) -> None:
-        """``mode``: of jobs that do not ask. ``aggregators_a_job``: a power of two, at most."""
+        """``mode``: of jobs that do not ask. ``aggregators_a_job``: a power of two, at most.
+        ``down``: what no way to an aggregator goes over, where another does; aggregators, too, by
+        name."""
         self._switches = switches
         self._aggregators = aggregators
         self._mode = mode
         self.most_aggregators = aggregators_a_job
-        self.down: Callable[[], Down] = lambda: NOTHING
-        """What no way to an aggregator goes over, where another does; aggregators, too, by name."""
+        self.down = down
 
     @property
     def is_embedded(self) -> bool:

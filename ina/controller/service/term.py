@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ina.controller.config import Config
 from ina.controller.config.tofino import pipe_of
@@ -13,11 +13,14 @@ from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.memory import Memory
 from ina.controller.jobs.outages import Outages
+from ina.controller.jobs.rebalancer import Rebalancer
+from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.rerouter import Rerouter
 from ina.controller.jobs.router import Router
 from ina.controller.jobs.sharing import Sharing
 from ina.controller.memory import SharedSlots, allocator_for
+from ina.controller.routing.from_fabric import NOTHING
 from ina.controller.service.endpoints import DataPath
 from ina.controller.service.operators import OperatorService
 from ina.controller.service.workers import WorkerService
@@ -32,6 +35,7 @@ from ina.controller.topology.from_config import aggregators_of, fabric_of
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
 from ina.fabric.graph import Fabric
+from ina.fabric.ports import PortRef
 from ina.p4.catalogue import capabilities
 
 
@@ -52,74 +56,52 @@ class Term:
         store = claim.store
         self.claim = claim
         self._clock = clock = surroundings.monotonic_s
-        unix_clock = surroundings.unix_s
-        addresses = {name: data_address(link.config) for name, link in links.items()}
         fabric = fabric_of(config)
-        self.switches = {
-            name: Switch(
-                link.config,
-                link.writer,
-                capacity_of(config, link),
-                unreachable_s=link.unreachable_s,
-                addresses=addresses,
-                routers=_routers(fabric, links, name) if config.routing.routed else {},
-                is_known=False,
-            )
-            for name, link in links.items()
-        }
-        capacities = {name: switch.capacity for name, switch in self.switches.items()}
-        aggregators = aggregators_of(config, fabric, lambda it, port: links[it].port_number(port))
-        self.router = _router(config, fabric, links)
+        record, events = Record(claim), EventBus(unix_clock=surroundings.unix_s)
+        outages: Outages | None = None
+        if config.is_fabric:
+            outages = Outages(fabric, record, events, store.load_down())
+        self.switches = _switches(config, fabric, links)
+        epochs = EpochCounter(store.last_epoch() or 0, surroundings.unix_s)
         self.registry = Registry(
-            capacities,
-            EpochCounter(store.last_epoch() or 0, unix_clock),
+            {name: switch.capacity for name, switch in self.switches.items()},
+            epochs,
             # A job has one number, wherever it is.
             range(MARK_JOB + 1, min(capabilities(it.config.runs).jobs for it in links.values())),
-            unjoined_s=config.jobs.unjoined_s,
             admission=admission_of(config),
-            placement=self.router,
-            sharing=Sharing(
-                *(capacities, aggregators, config.jobs.mode),
-                aggregators_a_job=config.jobs.aggregators,
-            ),
-            unix_clock=unix_clock,
-            token_bytes=surroundings.token_bytes,
+            sharing=_sharing(config, fabric, links, self.switches, outages),
+            placement=None if outages is None else _router(config, fabric, links, outages),
+            room=lambda registry: Memory(config.jobs, registry, clock=clock),
+            surroundings=surroundings,
         )
-        if self.router is not None:
-            self.router.bind(self.registry)
+        memory, router = self.registry.room, self.registry.placement
+        assert isinstance(memory, Memory)
+        assert router is None or isinstance(router, Router)
+        self.memory, self.router = memory, router
         self.coordinator = Coordinator(
-            self.registry,
-            self.switches.values(),
-            claim,
-            events=EventBus(unix_clock=unix_clock),
+            *(self.registry, self.switches.values(), record),
+            events=events,
+            outages=outages,
             clock=clock,
         )
         self.detector = FailureDetector(
             self.coordinator,
             config.jobs.lease_s,
-            broken=(lambda _job: "") if self.router is None else self.router.broken,
+            broken=(lambda _job: "") if router is None else router.broken,
             clock=clock,
-            unix_clock=unix_clock,
+            unix_clock=surroundings.unix_s,
         )
+        self.rebalancer = Rebalancer(memory, self.coordinator)
+        self.rerouter: Rerouter | None = None
+        if router is not None and outages is not None:
+            self.rerouter = Rerouter(
+                *(router, outages, self.coordinator, memory.decisions, clock),
+                surroundings.compute,
+            )
+        self.windows = JobWindows(self.coordinator, fabric, config, clock=clock)
         data = {
             name: DataPath(config, link.config, link.port_number) for name, link in links.items()
         }
-        self.memory = Memory(config.jobs, self.coordinator, clock=clock)
-        self.rerouter: Rerouter | None = None
-        if self.router is not None:
-            self.router.steps_of = self.memory.sizing.known_steps
-            self.coordinator.outages = Outages(
-                *(fabric, self.coordinator.record, self.coordinator.events),
-                store.load_down(),
-                self.router.set_down,
-            )
-            self.rerouter = Rerouter(
-                *(self.router, self.coordinator, self.memory.decisions, clock),
-                surroundings.compute,
-            )
-            rerouter = self.rerouter
-            self.registry.sharing.down = lambda: rerouter.down
-        self.windows = JobWindows(self.coordinator, fabric, config, clock=clock)
         self.controller = WorkerService(
             *(self.coordinator, self.detector, data, self.windows, self.memory), clock=clock
         )
@@ -143,8 +125,8 @@ class Term:
         """From now on workers' leases count."""
         self.detector.start()
         self._undo.push_async_callback(self.detector.close)
-        self.memory.rebalancer.start()
-        self._undo.push_async_callback(self.memory.rebalancer.close)
+        self.rebalancer.start()
+        self._undo.push_async_callback(self.rebalancer.close)
         if self.rerouter is not None:
             self.rerouter.start()
             self._undo.push_async_callback(self.rerouter.close)
@@ -166,14 +148,50 @@ class Term:
 
 def admission_of(config: Config) -> Admission:
     """The rules of a configuration."""
-    return Admission(config.tenants, preempt=config.jobs.preempt)
+    jobs = config.jobs
+    return Admission(config.tenants, preempt=jobs.preempt, unjoined_s=jobs.unjoined_s)
 
 
-def _router(config: Config, fabric: Fabric, links: Mapping[str, SwitchLink]) -> Router | None:
-    """None: switches are islands."""
-    if not config.is_fabric:
-        return None
-    return Router(fabric, lambda switch, port: links[switch].port_number(port), config)
+def _switches(config: Config, fabric: Fabric, links: Mapping[str, SwitchLink]) -> dict[str, Switch]:
+    """Of which nothing is known yet."""
+    addresses = {name: data_address(link.config) for name, link in links.items()}
+    return {
+        name: Switch(
+            link.config,
+            link.writer,
+            capacity_of(config, link),
+            unreachable_s=link.unreachable_s,
+            addresses=addresses,
+            routers=_routers(fabric, links, name) if config.routing.routed else {},
+            is_known=False,
+        )
+        for name, link in links.items()
+    }
+
+
+def _sharing(
+    config: Config,
+    fabric: Fabric,
+    links: Mapping[str, SwitchLink],
+    switches: Mapping[str, Switch],
+    outages: Outages | None,
+) -> Sharing:
+    capacities = {name: switch.capacity for name, switch in switches.items()}
+    aggregators = aggregators_of(config, fabric, lambda it, port: links[it].port_number(port))
+    return Sharing(
+        *(capacities, aggregators, config.jobs.mode),
+        aggregators_a_job=config.jobs.aggregators,
+        down=lambda: NOTHING if outages is None else outages.away,
+    )
+
+
+def _router(
+    config: Config, fabric: Fabric, links: Mapping[str, SwitchLink], outages: Outages
+) -> Callable[[Registry], Router]:
+    def number(switch: str, port: PortRef) -> int:
+        return links[switch].port_number(port)
+
+    return lambda registry: Router(fabric, number, config, registry, lambda: outages.down)
 
 
 def _routers(fabric: Fabric, links: Mapping[str, SwitchLink], switch: str) -> dict[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import time
@@ -10,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ina.controller.change import Stage
-from ina.controller.errors import StoreError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.events import job_event
+from ina.controller.jobs.rounds import Rounds
 from ina.controller.switches.switch import Switch
 from ina.controller.watch.agreement import Agreement, Difference, find_difference
 from ina.controller.watch.departures import departure, never_completed
@@ -63,7 +62,7 @@ class FailureDetector:
         self._tell_again_s: dict[int, float] = {}
         self._asked_s: dict[int, float] = {}
         self._agreements: defaultdict[int, Agreement] = defaultdict(Agreement)
-        self._task: asyncio.Task[None] | None = None
+        self._rounds = Rounds("the failure detector", self.check, CHECK_S, gather_s=0.0)
 
     def heard(self, member: Member, progress: pb2.Progress | None = None) -> None:
         """A worker said something, and perhaps how it gets on."""
@@ -157,24 +156,11 @@ class FailureDetector:
 
     def start(self) -> None:
         """Checks again and again. Leases begin now, also of jobs that run already."""
-        self._task = asyncio.create_task(self._run())
+        self._rounds.start(at_once=True)
 
     async def close(self) -> None:
         """From now on nobody is declared dead."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-
-    async def _run(self) -> None:
-        while True:
-            try:
-                self.check()
-            except StoreError:  # the supervisor says it; this term is about to end
-                pass
-            except Exception:  # a bug; that no death is noticed any more would be worse
-                _log.exception("the failure detector failed")
-            await asyncio.sleep(CHECK_S)
+        await self._rounds.close()
 
     def check(self) -> None:
         """Ends jobs with dead workers and publishes stalls, as of now."""

@@ -7,7 +7,6 @@ trips turn out to be others. Whatever has changed by the time that this looks is
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 import time
@@ -18,10 +17,10 @@ from dataclasses import dataclass, field
 
 from ina.congestion import Congestion
 from ina.controller.config import Config
-from ina.controller.errors import SlowWatcherError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.events import job_event
+from ina.controller.jobs.rounds import Rounds
 from ina.controller.windows.caps import Cap, Caps, Use, caps_for
 from ina.controller.windows.limited_by import Limit, limited_by
 from ina.controller.windows.rules import Rules
@@ -80,31 +79,30 @@ class JobWindows:
         self._rates = link_rates(fabric)
         self._jobs: weakref.WeakKeyDictionary[Job, _OfJob] = weakref.WeakKeyDictionary()
         self._numbers = 0
-        self._kicked = asyncio.Event()
         self._gathering: asyncio.TimerHandle | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self._rounds = Rounds(
+            *("the windows of jobs", self.look, None),
+            gather_s=0.0,
+            events=coordinator.events,
+            hear=lambda event: event is None or event.kind in _KICKS,
+        )
         self._rules = Rules(config)
         self._caps: Caps = caps_for(config.windows)
 
     def reconfigure(self, config: Config) -> None:
         """From now on algorithms, weights and caps are those of ``config``."""
         self._rules, self._caps = Rules(config), caps_for(config.windows)
-        self._kicked.set()
+        self._rounds.kick()
 
     def start(self) -> None:
         """From now on changes are told."""
-        self._kicked.set()
-        self._tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._run())]
+        self._rounds.start(at_once=True)
 
     async def close(self) -> None:
         """Nothing more is told."""
         if self._gathering is not None:
             self._gathering.cancel()
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await self._rounds.close()
 
     def congestion(self, job: Job) -> pb2.Congestion:
         """For a ticket."""
@@ -127,7 +125,7 @@ class JobWindows:
 
     def _gathered(self) -> None:
         self._gathering = None
-        self._kicked.set()
+        self._rounds.kick()
 
     def event(self, job: Job) -> pb2.JobEvent | None:
         """For who begins to listen: what the job's windows shall be; None: it does not run."""
@@ -189,27 +187,6 @@ class JobWindows:
             of.congestion, of.cap, of.number = congestion, cap, self._next_number()
             if not is_new:  # else nobody listens yet, and whoever begins to hears it
                 self._coordinator.events.publish(self._event_of(job, of))
-
-    async def _listen(self) -> None:
-        while True:
-            with self._coordinator.events.subscribe() as events:
-                self._kicked.set()  # what was said before is part of what it finds
-                try:
-                    async for event in events:
-                        if event.kind in _KICKS:
-                            self._kicked.set()
-                    return  # the bus has closed
-                except SlowWatcherError as error:
-                    _log.debug("%s", error)
-
-    async def _run(self) -> None:
-        while True:
-            await self._kicked.wait()
-            self._kicked.clear()
-            try:
-                self.look()
-            except Exception:  # a bug; sums do not need caps
-                _log.exception("the windows of jobs stay as they are")
 
     def _of(self, job: Job) -> _OfJob:
         return self._jobs.setdefault(job, _OfJob())

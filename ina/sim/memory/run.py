@@ -22,11 +22,14 @@ from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.memory import Memory
+from ina.controller.jobs.rebalancer import Rebalancer
+from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import allocator_for
 from ina.controller.memory.demand import Demand
 from ina.controller.service.arrivals import Arrivals
 from ina.controller.store import IN_MEMORY, Store, open_store
+from ina.controller.surroundings import Surroundings
 from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.switch import Switch
@@ -110,26 +113,28 @@ async def _all(
         {name: capacity},
         EpochCounter(0, lambda: START_UNIX_S + loop.time()),
         range(1, names.JOBS_TOTAL),
-        unix_clock=lambda: START_UNIX_S + loop.time(),
+        room=lambda registry: Memory(config, registry, clock=loop.time),
+        surroundings=Surroundings(unix_s=lambda: START_UNIX_S + loop.time()),
     )
+    memory = registry.room
+    assert isinstance(memory, Memory)
     switch = Switch(switch_config, SwitchWriter(cast(SwitchSession, session)), capacity)
     coordinator = Coordinator(
-        *(registry, [switch], store.claim("trace")),
+        *(registry, [switch], Record(store.claim("trace"))),
         events=EventBus(unix_clock=lambda: START_UNIX_S + loop.time()),
         clock=loop.time,
     )
-    memory = Memory(config, coordinator, clock=loop.time)
     memory.sizing.has_aggregator = lambda _job: aggregator
-    watch = _Stopwatch(memory)
+    watch, rebalancer = _Stopwatch(memory), Rebalancer(memory, coordinator)
     detector = FailureDetector(coordinator, 3600.0, clock=loop.time)  # nobody dies: not started
     bench = Bench(loop, coordinator, memory, Arrivals(coordinator, detector, memory, loop.time))
     await coordinator.reconcile(switch, fresh=True)
-    memory.rebalancer.start()
+    rebalancer.start()
     try:
         jobs = [_Traced(bench, job, aggregator=aggregator) for job in trace]
         ended = await asyncio.gather(*(job.run() for job in jobs))
     finally:
-        await memory.rebalancer.close()
+        await rebalancer.close()
         await coordinator.close()
         await session.close()
     return ended, watch.longest_s
