@@ -25,7 +25,7 @@ from ina.emulate.emulation import Emulation, emulate
 from ina.emulate.job import choose_hosts, run_job
 from ina.emulate.load import load_topology
 from ina.emulate.nodes import controller_config
-from ina.emulate.topology import Link, Topology
+from ina.emulate.topology import EmulatedLink, Topology
 from ina.errors import InaError
 
 GLOO = "gloo"
@@ -83,7 +83,7 @@ def network(case: RoutingCase, uplink_bit_s: float) -> Topology:
     topology = load_topology(case.topology)
     rules = [{"name": f"{it}-*", "placement": it} for it in case.placements if it != GLOO]
 
-    def shaped(link: Link) -> Link:
+    def shaped(link: EmulatedLink) -> EmulatedLink:
         is_narrow = tuple(end.node for end in link.ends) == NARROW
         rate_bit_s = uplink_bit_s if is_narrow else case.link_bit_s
         return replace(link, bandwidth_mbit=rate_bit_s / 1e6)

@@ -14,9 +14,9 @@ from ina.emulate.topology import (
     MAC,
     NAME,
     NETWORK_NAME,
+    EmulatedLink,
     End,
     Host,
-    Link,
     Switch,
     Topology,
     derived_mac,
@@ -39,7 +39,7 @@ class Draft:
     hosts: Sequence[Host]
     switches: Sequence[Switch]
     links: Sequence[tuple[Sequence[str], Mapping[str, Any]]]
-    """Two ends, and the other fields of :class:`Link`."""
+    """Two ends, and the other fields of :class:`EmulatedLink`."""
     aggregator: str | None
     """None: the first switch without ``runtime_json``. :data:`ALL`: each of those."""
     aggregator_address: IPv4Address | None
@@ -120,7 +120,7 @@ def _check_names(draft: Draft) -> None:
             raise draft.problem(seen[name], "this name is taken by the emulation itself")
 
 
-def _links(draft: Draft) -> tuple[Link, ...]:
+def _links(draft: Draft) -> tuple[EmulatedLink, ...]:
     hosts = {host.name for host in draft.hosts}
     switches = {switch.name for switch in draft.switches}
     used: dict[str, set[int]] = {name: set() for name in switches}
@@ -150,7 +150,7 @@ def _links(draft: Draft) -> tuple[Link, ...]:
             raise draft.problem(key, f"{made[0].node} is at both ends")
         if made[0].port is None and made[1].port is None:
             raise draft.problem(key, "hosts at both ends: a host is attached to a switch")
-        links.append(Link((made[0], made[1]), **fields))
+        links.append(EmulatedLink((made[0], made[1]), **fields))
     for host in draft.hosts:
         if End(host.name) not in taken:
             raise draft.problem(f"hosts.{host.name}", "no link ends here")

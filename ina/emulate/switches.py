@@ -19,7 +19,7 @@ from ina.emulate.errors import EmulationError
 from ina.emulate.namespaces import namespace
 from ina.emulate.processes import Logged, environment, last_line
 from ina.emulate.programming import plan_switches
-from ina.emulate.topology import Link, Topology, link_name, without
+from ina.emulate.topology import EmulatedLink, Topology, link_name, without
 from ina.emulate.wiring import NET, plug_in, pull_out
 from ina.errors import DeadlineError
 from ina.netns import within
@@ -101,7 +101,7 @@ class Switches:
         log = self._folder / f"{name}.log"
         self._processes[name] = Logged(f"switch {name}", self._net, command, log, environment())
 
-    def _each_cable(self, link: str, do: Callable[[Topology, Link], None]) -> None:
+    def _each_cable(self, link: str, do: Callable[[Topology, EmulatedLink], None]) -> None:
         for cable in self._topology.links:
             if link_name(*(end.node for end in cable.ends)) == link:
                 do(self._topology, cable)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ina.emulate.errors import TopologyError
-from ina.fabric.graph import Fabric, Place
 from ina.fabric.graph import Link as Cable
+from ina.fabric.graph import Fabric, Place
 
 SwitchKind = Literal["soft", "bmv2"]
 
@@ -65,7 +65,7 @@ class End:
 
 
 @dataclass(frozen=True)
-class Link:
+class EmulatedLink:
     """A cable."""
 
     ends: tuple[End, End]
@@ -85,7 +85,7 @@ class Topology:
     source: Path
     hosts: tuple[Host, ...]
     switches: tuple[Switch, ...]
-    links: tuple[Link, ...]
+    links: tuple[EmulatedLink, ...]
     aggregators: Mapping[str, IPv4Address]
     """The switches that sum, which the controller programs, and where workers and other switches
     send to: in the order of ``switches``. Empty: none runs ina's program."""
@@ -104,7 +104,7 @@ class Topology:
         """P4Runtime device id: the switches' order, from 1."""
         return [s.name for s in self.switches].index(switch) + 1
 
-    def ports(self, switch: str) -> dict[int, tuple[Link, End]]:
+    def ports(self, switch: str) -> dict[int, tuple[EmulatedLink, End]]:
         """By port number: the link there, and its other end."""
         found = {}
         for link in self.links:
@@ -163,7 +163,7 @@ def link_name(one: str, other: str) -> str:
 def without(topology: Topology, down: Collection[str]) -> Topology:
     """The same less the cables that are ``down``, and those at switches that are."""
 
-    def is_up(link: Link) -> bool:
+    def is_up(link: EmulatedLink) -> bool:
         one, other = (end.node for end in link.ends)
         return not {one, other, link_name(one, other), link_name(other, one)}.intersection(down)
 
@@ -186,7 +186,7 @@ def with_placement(topology: Topology, placement: str) -> Topology:
     return replace(topology, controller={**topology.controller, "placement": placement})
 
 
-def _bits_per_s(link: Link) -> float:
+def _bits_per_s(link: EmulatedLink) -> float:
     """0: as fast as the machine."""
     return (link.bandwidth_mbit or 0.0) * 1e6
 

@@ -16,7 +16,7 @@ from ipaddress import IPv4Address
 from ina import netns
 from ina.emulate.errors import TopologyError
 from ina.emulate.namespaces import give_names, namespace
-from ina.emulate.topology import End, Host, Link, Topology
+from ina.emulate.topology import EmulatedLink, End, Host, Topology
 from ina.netns import ip
 
 NET = "net"
@@ -62,7 +62,7 @@ def _check_management(topology: Topology) -> None:
             )
 
 
-def _lay(topology: Topology, link: Link) -> None:
+def _lay(topology: Topology, link: EmulatedLink) -> None:
     one, other = (_interface(topology, end) for end in link.ends)
     netns.add_pairs([(one, other)])
     for made, end in zip((one, other), link.ends, strict=True):
@@ -77,7 +77,7 @@ def _lay(topology: Topology, link: Link) -> None:
             _shape(made, link.bandwidth_mbit, link.queue_kib)
 
 
-def pull_out(topology: Topology, link: Link) -> None:
+def pull_out(topology: Topology, link: EmulatedLink) -> None:
     """Nothing leaves by either end of a cable any more.
 
     Interfaces stay up: BMv2 would not read from one again that was down. Raises
@@ -87,7 +87,7 @@ def pull_out(topology: Topology, link: Link) -> None:
         netns.drop_all(_interface(topology, end))
 
 
-def plug_in(topology: Topology, link: Link) -> None:
+def plug_in(topology: Topology, link: EmulatedLink) -> None:
     """As it was before :func:`pull_out`."""
     for end in link.ends:
         made = _interface(topology, end)

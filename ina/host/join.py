@@ -20,8 +20,8 @@ from ina.host.errors import (
     MembershipEndedError,
     TransportError,
 )
-from ina.host.link import Link, TransportName, open_link
-from ina.host.node import HostNode, NodePlace
+from ina.host.link import SwitchLink, TransportName, open_link
+from ina.host.node import NodeOfHost, NodePlace
 from ina.host.own_addresses import own_addresses, towards
 from ina.host.shm import ShmLink
 from ina.host.ticket import Ticket
@@ -56,7 +56,7 @@ class JoinRequest:
     priority: int = 0
     transport: TransportName = "auto"
     verify: Verify | None = None  # None: as the other workers ask
-    node: HostNode | None = None  # this rank's part in its host's node; None: there is none
+    node: NodeOfHost | None = None  # this rank's part in its host's node; None: there is none
     wishes: Wishes = NO_WISHES
     dscp: int | None = None  # of its packets; None: as its tenant has it
     mode: str = ""  # of ina.modes; empty: as the other workers ask, or as is usual
@@ -73,7 +73,7 @@ class Grant:
     """What the controller granted it."""
 
     ticket: Ticket
-    link: Link  # to the switch, as the controller knows it
+    link: SwitchLink  # to the switch, as the controller knows it
     credentials: Credentials
     window: int  # packets in flight that this worker may have; 0: no limit but W
     lease_s: float  # silent for so long, a worker is dead
@@ -235,7 +235,7 @@ def _leave(client: ControllerClient, credentials: Credentials) -> None:
 
 def _open(
     request: JoinRequest, created: pb2.CreateJobReply, deadline: float
-) -> tuple[Link, NodePlace | None]:
+) -> tuple[SwitchLink, NodePlace | None]:
     """The way to the switch, or to this host's node; with a switch on this host there is no node.
 
     Raises TransportError.
@@ -301,7 +301,7 @@ def _grant(
     request: JoinRequest,
     created: pb2.CreateJobReply,
     joined: pb2.JoinReply,
-    link: Link,
+    link: SwitchLink,
     place: NodePlace | None,
     *,
     has_aggregator: bool = False,

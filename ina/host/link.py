@@ -17,7 +17,7 @@ TransportName = Literal["auto", "udp", "shm"]
 """``auto``: shared memory where the switch offers it and is on this host, else UDP."""
 
 
-class Link(Protocol):
+class SwitchLink(Protocol):
     """Open towards the switch; what a session sends over."""
 
     @property
@@ -81,7 +81,7 @@ def open_link(
     packets: int,
     packet_bytes: int,
     results: tuple[str, int] | None = None,
-) -> Link:
+) -> SwitchLink:
     """Open the way to the switch that `transport` asks for.
 
     `who`: for messages. `switch`: its IPv4 address and UDP port; `switch_shm`: the address of its

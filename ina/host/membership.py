@@ -27,7 +27,7 @@ from ina.host.errors import (
 from ina.host.failure import who
 from ina.host.failure_latch import FailureLatch
 from ina.host.join import Grant
-from ina.host.node import HostNode
+from ina.host.node import NodeOfHost
 from ina.host.progress import ProgressReporter
 from ina.host.remapper import Remapper
 from ina.host.remapping import Remapping
@@ -59,7 +59,7 @@ class Membership:
         latch: FailureLatch,
         remapping: Remapping,
         controller_with_rank: int | None = None,
-        node: HostNode | None = None,
+        node: NodeOfHost | None = None,
         aggregator: OwnAggregator | None = None,
     ) -> None:
         """`aggregator`: of the job, if this rank runs it."""

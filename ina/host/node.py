@@ -25,7 +25,7 @@ class NodePlace:
     uplink_port: int  # the node's own port towards that switch
 
 
-class HostNode(Protocol):
+class NodeOfHost(Protocol):
     """One rank's part in its host's node."""
 
     @property

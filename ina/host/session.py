@@ -33,10 +33,10 @@ from ina.host.frozen import Frozen, export_of
 from ina.host.handle import Handle
 from ina.host.in_flight import InFlight
 from ina.host.join import Grant, JoinRequest, describe_grant, join, leave
-from ina.host.link import Link, TransportName, check_transport
+from ina.host.link import SwitchLink, TransportName, check_transport
 from ina.host.manner import Manner
 from ina.host.membership import Membership
-from ina.host.node import HostNode
+from ina.host.node import NodeOfHost
 from ina.host.progress import ProgressReporter
 from ina.host.remapping import Remapping
 from ina.host.stats import SessionStats
@@ -65,7 +65,7 @@ class Session:
     def __init__(
         self,
         ticket: Ticket,
-        link: Link,
+        link: SwitchLink,
         *,
         op_timeout_s: float = DEFAULT_OP_TIMEOUT_S,
         max_in_flight: int = 0,
@@ -178,7 +178,7 @@ class Session:
         on_failure: OnFailure | None = None,
         threads: int = 0,
         local_workers: int = 1,
-        node: HostNode | None = None,
+        node: NodeOfHost | None = None,
         wishes: Wishes = NO_WISHES,
         mode: str = "",
         aggregator: OwnAggregator | None = None,

@@ -11,7 +11,7 @@ import contextlib
 import logging
 
 from ina.extension.host import Transport
-from ina.host.link import Link
+from ina.host.link import SwitchLink
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ it bears both."""
 class SharedResults:
     """Looks after one transport; stops listening when nothing comes that way."""
 
-    def __init__(self, who: str, link: Link, transport: Transport) -> None:
+    def __init__(self, who: str, link: SwitchLink, transport: Transport) -> None:
         self._who = who
         self._link = link
         self._transport = transport

@@ -61,7 +61,7 @@ class Output(ctypes.Structure):
     )
 
 
-class Entry(ctypes.Structure):
+class NativeEntry(ctypes.Structure):
     """ina_entry."""
 
     _fields_ = (

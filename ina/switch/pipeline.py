@@ -144,7 +144,9 @@ class Pipeline:
         keys, masks, prefix = encode_key(where, key)
         chosen = self._find_action(where, action)
         words = self._params(chosen, params)
-        entry = abi.Entry(keys, masks, priority if prefix is None else prefix, chosen.index, words)
+        entry = abi.NativeEntry(
+            keys, masks, priority if prefix is None else prefix, chosen.index, words
+        )
         if not -(1 << 31) <= entry.priority < 1 << 31 or entry.priority != (
             priority if prefix is None else prefix
         ):

@@ -15,7 +15,7 @@ from ina.controller.jobs.placement import check_room, slots_by_switch, window
 from ina.controller.memory import FirstFit
 from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.plan import FIRST_GROUP, plan_job
-from ina.controller.windows.uses import Link, link_uses
+from ina.controller.windows.uses import UsedLink, link_uses
 from ina.p4 import names
 from ina.tables.values import Entry
 from ina.trees.endpoint import Endpoint
@@ -203,10 +203,10 @@ def test_a_window_is_what_the_queues_of_each_tree_bear() -> None:
 def test_a_link_carries_the_shares_of_the_trees_over_it() -> None:
     job = job_over(forest_of(AT_A_SPINE, over("spine")))
     uses = link_uses(fabric(), job.mapping, job.members)
-    assert uses[Link("leaf1", "spine")] == 0.5 * 2 + 0.5 * 1  # two workers' parts, and their sum
-    assert uses[Link("spine", "leaf1")] == 0.5 * 2 + 0.5 * 1
-    assert uses[Link("leaf2", "spine")] == 1
-    assert uses[Link(str(host(1, 1)), "leaf1")] == 1
+    assert uses[UsedLink("leaf1", "spine")] == 0.5 * 2 + 0.5 * 1  # two parts, and a sum
+    assert uses[UsedLink("spine", "leaf1")] == 0.5 * 2 + 0.5 * 1
+    assert uses[UsedLink("leaf2", "spine")] == 1
+    assert uses[UsedLink(str(host(1, 1)), "leaf1")] == 1
 
 
 def test_where_switches_route_what_passes_them_each_is_sent_to_by_its_own_mac_address() -> None:

@@ -9,7 +9,7 @@ import pytest
 from ina.controller.windows.caps import Cap
 from ina.controller.windows.limited_by import LEAST_RESULTS, limited_by
 from ina.controller.windows.seen import Between, Seen
-from ina.controller.windows.uses import Link
+from ina.controller.windows.uses import UsedLink
 from ina.rpc import controller_pb2 as pb2
 
 CALM = Between(
@@ -28,7 +28,7 @@ CALM = Between(
     busy_s=0.9,
     goodput_bits_per_s=4e9,
 )
-SHARE = Cap(0, 5e9, Link("h1", "s1"))
+SHARE = Cap(0, 5e9, UsedLink("h1", "s1"))
 
 
 def ranks(count: int = 4, **changes: object) -> list[Between]:

@@ -7,7 +7,7 @@ import pytest
 from ina.controller.job import JobSpec
 from ina.controller.topology.from_config import fabric_of
 from ina.controller.windows.job_windows import JobWindows
-from ina.controller.windows.uses import Link, packet_bits
+from ina.controller.windows.uses import UsedLink, packet_bits
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.racks import Racks
 from tests.controller.test_tree_jobs import drive
@@ -41,8 +41,8 @@ def test_a_link_has_the_packets_of_the_trees_over_it() -> None:
         rate = 1000 * packet_bits(values) / 2.0
         found = windows.link_bits_per_s()
         for leaf in ("leaf1", "leaf2"):
-            assert found[Link(leaf, "spine")] == pytest.approx(rate)
-            assert found[Link("spine", leaf)] == pytest.approx(rate)
+            assert found[UsedLink(leaf, "spine")] == pytest.approx(rate)
+            assert found[UsedLink("spine", leaf)] == pytest.approx(rate)
         NOW_S[0] = 4.0
         report(windows, racks, 1000)  # its host computes
         assert not any(windows.link_bits_per_s().values())

@@ -8,7 +8,6 @@ import pytest
 
 from ina.controller.config.windows import WindowsConfig
 from ina.controller.windows.caps import MaxMinCaps, NoCaps, Use
-from ina.controller.windows.uses import Link as Way
 from ina.controller.windows.uses import (
     OwnSlots,
     SharedPool,
@@ -17,6 +16,7 @@ from ina.controller.windows.uses import (
     packet_bits,
     slot_uses,
 )
+from ina.controller.windows.uses import UsedLink as Way
 from ina.fabric.graph import Fabric, Link, Place
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import forest_of

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ina.emulate.assemble import Draft, assemble
 from ina.emulate.nodes import controller_config
 from ina.emulate.programming import plan_switches
-from ina.emulate.topology import End, Host, Link, Switch, Topology, derived_mac
+from ina.emulate.topology import EmulatedLink, End, Host, Switch, Topology, derived_mac
 
 
 @st.composite
@@ -68,7 +68,7 @@ def test_contributions_arrive_where_the_controller_expects_them(topology: Topolo
         assert ports[str(host.address.ip)] == here.port
 
 
-def _other(link: Link, end: End) -> End:
+def _other(link: EmulatedLink, end: End) -> End:
     return link.ends[1] if end is link.ends[0] else link.ends[0]
 
 

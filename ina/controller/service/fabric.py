@@ -12,7 +12,7 @@ from ina.controller.service.show_tree import counts_on_hosts, read_counters, sho
 from ina.controller.switches.switch import Switch
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
-from ina.controller.windows.uses import Link as Hop
+from ina.controller.windows.uses import UsedLink as Hop
 from ina.fabric.graph import Fabric, Link
 from ina.rpc import controller_pb2 as pb2
 

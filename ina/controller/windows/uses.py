@@ -26,7 +26,7 @@ Hop = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Link:
+class UsedLink:
     """One direction of a link, as something that jobs share."""
 
     begin: str
@@ -56,7 +56,7 @@ class OwnSlots:
         return f"the slots of {self.job}"
 
 
-Thing = Link | SharedPool | OwnSlots
+Thing = UsedLink | SharedPool | OwnSlots
 
 
 def packet_bits(values: int) -> int:
@@ -70,13 +70,13 @@ def link_rates(fabric: Fabric) -> dict[Thing, float]:
     for address, place in fabric.hosts.items():
         if place.rate_bits_per_s:
             for begin, end in ((str(address), place.switch), (place.switch, str(address))):
-                found[Link(begin, end)] = place.rate_bits_per_s
+                found[UsedLink(begin, end)] = place.rate_bits_per_s
     for link in fabric.links:
         one, other = link.switches
         is_used = fabric.link(one, other) is link  # a second cable is no other way
         if link.rate_bits_per_s and is_used:
             for begin, end in ((one, other), (other, one)):
-                found[Link(begin, end)] = link.rate_bits_per_s
+                found[UsedLink(begin, end)] = link.rate_bits_per_s
     return found
 
 
@@ -88,7 +88,7 @@ def link_uses(
     found: Counter[Thing] = Counter()
     for tree, share in zip(forest, forest.shares, strict=True):
         for begin, end in _hops(fabric, tree, members, alone=len(forest) > 1):
-            found[Link(begin, end)] += share / forest.parts  # type: ignore[assignment]
+            found[UsedLink(begin, end)] += share / forest.parts  # type: ignore[assignment]
     return dict(found)
 
 

@@ -9,7 +9,7 @@ from ina.controller.routing.demand import Demand
 from ina.controller.routing.plan import Plan, PlannedTree, Stripe, Way
 from ina.controller.routing.policy import Situation
 from ina.controller.routing.ways import Ways
-from ina.sim.routing.case import Case
+from ina.sim.routing.case import Setting
 
 
 class NoAggregation:
@@ -34,7 +34,7 @@ class Atp:
 
     name = "atp"
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Setting) -> None:
         self._case = case
 
     def plan(self, situation: Situation) -> Plan:

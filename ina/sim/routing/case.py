@@ -12,7 +12,7 @@ from ina.controller.routing.network import NO_LIMIT, Network
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class Setting:
     """Rates are in units of a host's cable, sizes in what it carries in a second. What other
     traffic takes is off the rates."""
 

@@ -14,7 +14,7 @@ from ina.controller.routing.policy import Policy
 from ina.sim.errors import ScenarioError
 from ina.sim.routing import shipped
 from ina.sim.routing.baselines import Atp, Ecmp, NoAggregation
-from ina.sim.routing.case import Case
+from ina.sim.routing.case import Setting
 from ina.sim.routing.outcome import Outcome, means, run_one
 from ina.sim.routing.settings import fat_tree_cases, goat_cases, grid_cases, panama_cases
 
@@ -25,7 +25,7 @@ class Family:
 
     what: str
     """For people."""
-    cases: Callable[[bool], Iterator[Case]]
+    cases: Callable[[bool], Iterator[Setting]]
     policies: tuple[str, ...]
 
 
@@ -63,10 +63,10 @@ WHAT_SHIPPED = (
 )
 SHIPPED_POLICIES = ("nearest", "single", "goat", "panama", "ina")
 BASELINES = ("none", "atp", "ecmp")
-_Job = tuple[str, Case | shipped.Run, str]
+_Job = tuple[str, Setting | shipped.Run, str]
 
 
-def named(name: str, case: Case) -> Policy:
+def named(name: str, case: Setting) -> Policy:
     """A policy or a baseline, for a case. Raises :class:`RoutingError`."""
     if name == Atp.name:
         return Atp(case)

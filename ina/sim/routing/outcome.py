@@ -11,7 +11,7 @@ from ina.controller.routing.bounds import cut_bound
 from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.judge import judge
 from ina.controller.routing.policy import Policy, Situation
-from ina.sim.routing.case import Case
+from ina.sim.routing.case import Setting
 from ina.sim.routing.fluid import step_seconds
 
 FLUID_STEPS = 6
@@ -51,7 +51,7 @@ class Outcome:
         return self.step / self.bound if self.bound else 1.0
 
 
-def run_one(family: str, case: Case, policy: Policy, *, seed: int = 0) -> Outcome:
+def run_one(family: str, case: Setting, policy: Policy, *, seed: int = 0) -> Outcome:
     """A policy on a case."""
     situation = Situation.of(case.network, case.demands, seed=seed)
     bound = cut_bound(case.network, case.demands).seconds
@@ -78,7 +78,7 @@ def run_one(family: str, case: Case, policy: Policy, *, seed: int = 0) -> Outcom
     )
 
 
-def _computes(case: Case) -> bool:
+def _computes(case: Setting) -> bool:
     return any(it.compute_s for it in case.demands)
 
 

@@ -21,7 +21,7 @@ from ina.controller.routing.demand import Demand
 from ina.controller.routing.network import Ints, Network
 from ina.fabric.graph import Fabric
 from ina.fabric.shapes import fat_tree, leaf_spine
-from ina.sim.routing.case import Case, with_servers
+from ina.sim.routing.case import Setting, with_servers
 
 LAYERS, LAYER_UNITS, MEMORY_UNITS = 16, 15, 60
 _SLOTS_A_UNIT = 2  # an even number of slots is what a place gives
@@ -36,7 +36,7 @@ def unit_network(fabric: Fabric, *, up: float = 1.0) -> Network:
     )
 
 
-def grid_cases(quick: bool) -> Iterator[Case]:
+def grid_cases(quick: bool) -> Iterator[Setting]:
     """Three switches joined to one another, three servers each, one of which makes results.
 
     18 variants: what switches sum in a second (line rates), how fast links between switches are,
@@ -48,7 +48,7 @@ def grid_cases(quick: bool) -> Iterator[Case]:
             yield _grid_case(up, number % 3, speed)
 
 
-def _grid_case(up: float, server_at: int, speed: tuple[float, ...]) -> Case:
+def _grid_case(up: float, server_at: int, speed: tuple[float, ...]) -> Setting:
     names = ["s1", "s2", "s3"]
     hosts = [(f"h{at * 3 + it + 1}", names[at], 1.0) for at in range(3) for it in range(3)]
     network = Network.of(names, [("s1", "s2", up), ("s2", "s3", up), ("s1", "s3", up)], hosts)
@@ -57,14 +57,14 @@ def _grid_case(up: float, server_at: int, speed: tuple[float, ...]) -> Case:
     network, (server,) = with_servers(network, [server_at])
     workers = tuple(number for number in range(9) if number != served)
     said = "/".join(f"{it:g}" for it in speed)
-    return Case(
+    return Setting(
         f"links {up:g}, switches {said}, server at {names[server_at]}",
         network,
         (Demand("job", workers, server=server, stripes=16),),
     )
 
 
-def goat_cases(quick: bool, seeds: int = 3) -> Iterator[Case]:
+def goat_cases(quick: bool, seeds: int = 3) -> Iterator[Setting]:
     """By shape, workers and share of late ones."""
     for shape, fabric in (("fat-tree 80", fat_tree(8)), ("leaf-spine", leaf_spine(10, 10, 5))):
         for workers in (40,) if quick else (40, 50, 60, 70) if shape != "leaf-spine" else (40, 48):
@@ -73,7 +73,7 @@ def goat_cases(quick: bool, seeds: int = 3) -> Iterator[Case]:
                     yield _goat_case(shape, unit_network(fabric), workers, late, seed)
 
 
-def _goat_case(shape: str, network: Network, workers: int, late: float, seed: int) -> Case:
+def _goat_case(shape: str, network: Network, workers: int, late: float, seed: int) -> Setting:
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(network.host_names)).tolist()
     server_at = int(network.host_places[order[0]])
@@ -92,10 +92,10 @@ def _goat_case(shape: str, network: Network, workers: int, late: float, seed: in
         stripes=LAYERS,
         sub_models=(1.0,) * LAYERS,
     )
-    return Case(f"{shape}, {workers} workers, {late:.0%} late", network, (demand,), {"job": who})
+    return Setting(f"{shape}, {workers} workers, {late:.0%} late", network, (demand,), {"job": who})
 
 
-def panama_cases(quick: bool, seeds: int = 3) -> Iterator[Case]:
+def panama_cases(quick: bool, seeds: int = 3) -> Iterator[Setting]:
     """A leaf-spine of 8 leaves with 8 hosts each and 4 spines, two to one oversubscribed; four jobs
     of 16 workers, and other traffic between random hosts, pinned to spines by a hash."""
     for load in (0.3,) if quick else (0.0, 0.3, 0.6):
@@ -103,7 +103,7 @@ def panama_cases(quick: bool, seeds: int = 3) -> Iterator[Case]:
             yield _panama_case(load, seed)
 
 
-def _panama_case(load: float, seed: int) -> Case:
+def _panama_case(load: float, seed: int) -> Setting:
     rng = np.random.default_rng(seed)
     network = unit_network(leaf_spine(4, 8, 8))
     taken = np.zeros(len(network.rates))
@@ -122,15 +122,15 @@ def _panama_case(load: float, seed: int) -> Case:
         Demand(f"job{it}", tuple(order[16 * it : 16 * it + 16]), step_bytes=1.0, compute_s=1.0)
         for it in range(4)
     )
-    return Case(f"other traffic {load:.0%}", network, demands)
+    return Setting(f"other traffic {load:.0%}", network, demands)
 
 
-def fat_tree_cases(quick: bool) -> Iterator[Case]:
+def fat_tree_cases(quick: bool) -> Iterator[Setting]:
     """Jobs that share out all hosts; of more jobs than half of the hosts, hosts have several."""
     for k in (4, 8) if quick else (4, 8, 16):
         network = unit_network(fat_tree(k))
         for jobs in (1, 10) if quick else (1, 10, 50):
-            yield Case(
+            yield Setting(
                 f"k = {k}, {jobs} job{'s' * (jobs > 1)}",
                 network,
                 tuple(_shared_out(network, jobs, k)),

@@ -13,7 +13,7 @@ from ina.switch.emit_c.writer import Writer
 from ina.switch.errors import UnsupportedProgramError
 from ina.switch.ir.data import Field
 from ina.switch.ir.expr import Expr
-from ina.switch.ir.program import Case, ParserState
+from ina.switch.ir.program import ParserState, SelectCase
 from ina.switch.ir.stmt import Advance, Extract, Stmt, Verify
 from ina.switch.passes.parsing import MAX_STEPS, MainStep, Needs, StatePlan
 from ina.switch.passes.plan import MainPath
@@ -116,7 +116,7 @@ class _Parser(ABC):
             out.line(f"cursor += {size};")
 
     def _condition(
-        self, state: ParserState, case: Case, settled: AbstractSet[Expr] = frozenset()
+        self, state: ParserState, case: SelectCase, settled: AbstractSet[Expr] = frozenset()
     ) -> str:
         """``settled``: keys that have been compared before."""
         terms = []

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ina.switch.ir.expr import Expr, FieldRef, StackFieldRef
-from ina.switch.ir.program import Case, ParserState, Program
+from ina.switch.ir.program import ParserState, Program, SelectCase
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def _targets(program: Program, column: list[str], seen: set[str]) -> Iterator[st
                 yield case.next_state
 
 
-def _label(state: ParserState, case: Case) -> str:
+def _label(state: ParserState, case: SelectCase) -> str:
     """`ipv4.protocol == 17`, with the mask where not all bits count; "otherwise"."""
     tests = []
     for key, width_bits, (value, mask) in zip(

@@ -14,10 +14,10 @@ from ina.switch.ir.json_access import (
     parse_hex,
 )
 from ina.switch.ir.load_expr import ExpressionLoader
-from ina.switch.ir.program import Action, ActionCall, Entry, Key, KeyValue, MatchKind, Table
+from ina.switch.ir.program import Action, ActionCall, ConstEntry, Key, KeyValue, MatchKind, Table
 from ina.switch.ir.scope import Scope
 from ina.switch.ir.stmt import Block
-from ina.switch.ir.structure import Node, build_pipeline
+from ina.switch.ir.structure import FlowNode, build_pipeline
 
 _KINDS = {kind.value: kind for kind in MatchKind}
 _NOTHING = -1
@@ -52,11 +52,11 @@ class ControlLoader:
                 "false": conditional.get("false_next"),
             }
             name = get_str(conditional, "name")
-            nodes[name] = Node(name, condition=condition, next=branches, source=source)
+            nodes[name] = FlowNode(name, condition=condition, next=branches, source=source)
         for call in get_objects(node, "action_calls"):
             name = get_str(call, "name")
             body = self._action(get_int(call, "action_id")).body
-            nodes[name] = Node(name, body=body, next={"next": call.get("next_node")})
+            nodes[name] = FlowNode(name, body=body, next={"next": call.get("next_node")})
         return build_pipeline(nodes, node.get("init_table"))
 
     def _action(self, bmv2_id: int) -> Action:
@@ -76,7 +76,7 @@ class ControlLoader:
             raise InvalidProgramError(f"BMv2 JSON: no action {missing[0]!r}")
         return tuple(by_name[name] for name in names)
 
-    def _table_node(self, node: Json) -> Node:
+    def _table_node(self, node: Json) -> FlowNode:
         name, source = get_str(node, "name"), get_source(node)
         self._scope.source = source
         if node.get("type", "simple") != "simple":
@@ -114,7 +114,7 @@ class ControlLoader:
             # Not to be looked up: the action runs in place. p4c wraps plain statements so, too.
             self.folded.append(table)
             after = nexts.get("__MISS__") if "__MISS__" in nexts else nexts.get(action.name)
-            return Node(name, body=action.body, next={"next": after}, source=source)
+            return FlowNode(name, body=action.body, next={"next": after}, source=source)
         self.tables.append(table)
         ways: dict[str | int, str | None] = {}
         if "__HIT__" in nexts or "__MISS__" in nexts:
@@ -122,7 +122,7 @@ class ControlLoader:
         else:
             ways = {a.index: nexts.get(a.name) for a in actions}
             ways.setdefault(action.index, node.get("base_default_next"))
-        return Node(name, table=name, next=ways, source=source)
+        return FlowNode(name, table=name, next=ways, source=source)
 
     def _default(self, node: Json, name: str) -> ActionCall:
         entry = node.get("default_entry")
@@ -171,12 +171,12 @@ class ControlLoader:
             name = ".".join(str(part) for part in get_list(node, "target"))
         return Key(name, width, _KINDS[kind], value)
 
-    def _entries(self, node: Json, keys: tuple[Key, ...]) -> tuple[Entry, ...]:
+    def _entries(self, node: Json, keys: tuple[Key, ...]) -> tuple[ConstEntry, ...]:
         items = get_objects(node, "entries")
         lowest = max((int(item.get("priority", 0)) for item in items), default=0)
         return tuple(self._entry(item, keys, lowest) for item in items)
 
-    def _entry(self, item: Json, keys: tuple[Key, ...], lowest: int) -> Entry:
+    def _entry(self, item: Json, keys: tuple[Key, ...], lowest: int) -> ConstEntry:
         """BMv2's smallest priority wins; here the largest does."""
         values = []
         priority = lowest - int(item.get("priority", 0)) + 1
@@ -205,4 +205,4 @@ class ControlLoader:
         call = item.get("action_entry")
         if not isinstance(call, dict):
             raise InvalidProgramError("BMv2 JSON: a constant entry without an action")
-        return Entry(tuple(values), self._call(call, "a constant entry"), priority)
+        return ConstEntry(tuple(values), self._call(call, "a constant entry"), priority)

@@ -14,7 +14,7 @@ from ina.switch.ir.json_access import (
 )
 from ina.switch.ir.load_actions import StatementLoader
 from ina.switch.ir.load_expr import ExpressionLoader
-from ina.switch.ir.program import Case, ParserState
+from ina.switch.ir.program import ParserState, SelectCase
 from ina.switch.ir.scope import Scope
 from ina.switch.ir.source import Source
 from ina.switch.ir.stmt import Advance, Assign, Block, Extract, Stmt, Verify
@@ -51,7 +51,7 @@ def _load_state(node: Json, scope: Scope) -> ParserState:
         scope.source = get_source(transition) if get_source(transition).line else scope.source
         kind = transition.get("type", "default" if transition.get("value") is None else "hexstr")
         if kind == "default" or transition.get("value") == "default":
-            cases.append(Case((), transition.get("next_state")))
+            cases.append(SelectCase((), transition.get("next_state")))
             continue
         if kind != "hexstr":
             raise scope.refuse("a parser value set" if kind == "parse_vset" else f"{kind!r}")
@@ -59,7 +59,7 @@ def _load_state(node: Json, scope: Scope) -> ParserState:
         mask = transition.get("mask")
         total = sum(_padded(width) for width in widths)
         parts = _split(value, parse_hex(mask) if mask is not None else (1 << total) - 1, widths)
-        cases.append(Case(parts, transition.get("next_state")))
+        cases.append(SelectCase(parts, transition.get("next_state")))
     return ParserState(name, tuple(body), keys, widths, tuple(cases), get_source(node))
 
 

@@ -70,7 +70,7 @@ class ActionCall:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ConstEntry:
     """A constant entry; larger priority wins, for LPM it is the prefix length."""
 
     key: tuple[KeyValue, ...]
@@ -91,7 +91,7 @@ class Table:
     default_is_const: bool
     max_size: int
     has_direct_counter: bool
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[ConstEntry, ...] = ()
     is_const: bool = False
     direct_counter: str = ""
     source: Source = field(default=UNKNOWN, compare=False)
@@ -102,7 +102,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Case:
+class SelectCase:
     """A transition: taken when every key & mask == value. No values: always."""
 
     values: tuple[tuple[int, int], ...]
@@ -117,7 +117,7 @@ class ParserState:
     body: Block
     keys: tuple[Expr, ...]
     key_widths: tuple[int, ...]
-    cases: tuple[Case, ...]
+    cases: tuple[SelectCase, ...]
     source: Source = field(default=UNKNOWN, compare=False)
 
 

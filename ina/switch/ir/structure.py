@@ -19,7 +19,7 @@ MAX_COPIES = 4
 
 
 @dataclass(frozen=True)
-class Node:
+class FlowNode:
     """A conditional (``condition``), a table (``table``), or plain statements (``body``)."""
 
     name: str
@@ -31,13 +31,13 @@ class Node:
     source: Source = UNKNOWN
 
 
-def build_pipeline(nodes: Mapping[str, Node], start: str | None) -> Block:
+def build_pipeline(nodes: Mapping[str, FlowNode], start: str | None) -> Block:
     """The statements of a pipeline that begins at node ``start``."""
     return _Builder(nodes).block(start, None)
 
 
 class _Builder:
-    def __init__(self, nodes: Mapping[str, Node]) -> None:
+    def __init__(self, nodes: Mapping[str, FlowNode]) -> None:
         self._nodes = nodes
         self._budget = MAX_COPIES * len(nodes) + 16
         self._join: dict[str, str | None] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ina.switch.ir.expr import Const, Expr, FieldRef, Valid
-from ina.switch.ir.program import Action, Case, Key, MatchKind, ParserState, Program
+from ina.switch.ir.program import Action, Key, MatchKind, ParserState, Program, SelectCase
 from ina.switch.ir.stmt import Assign, Block, Extract
 from ina.switch.ir.walk import walk
 from ina.switch.passes.effect_places import Kind, Place, Places, field_of
@@ -27,7 +27,7 @@ from ina.switch.passes.usual import constants, equal_field, usual_way
 ON_ARRIVAL = frozenset({"ingress_port", "packet_length", "ingress_global_timestamp"})
 """Fields of standard_metadata that are set before a packet is parsed."""
 
-Steps = tuple[tuple[ParserState, Case | None], ...]
+Steps = tuple[tuple[ParserState, SelectCase | None], ...]
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ def _entry_actions(program: Program, name: str) -> list[Action]:
 
 
 def selected(
-    program: Program, path: ParserPath, state: ParserState, case: Case | None
+    program: Program, path: ParserPath, state: ParserState, case: SelectCase | None
 ) -> list[tuple[FieldRef, tuple[int, int]]]:
     """The keys of a transition that are fields as they stand in the packet: (value, mask)."""
     if case is None:

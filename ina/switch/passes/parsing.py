@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ina.switch.ir.expr import Expr, Lookahead, StackFieldRef
-from ina.switch.ir.program import Case, ParserState, Program
+from ina.switch.ir.program import ParserState, Program, SelectCase
 from ina.switch.ir.stmt import Stmt
 from ina.switch.ir.walk import walk
 from ina.switch.passes.main_path import ParserPath, selected
@@ -41,7 +41,7 @@ class MainStep:
     """A state on the main path, and the way out of it that stays on the path."""
 
     plan: StatePlan
-    taken: Case | None
+    taken: SelectCase | None
     """None: the state has no transition, it accepts."""
     settled: frozenset[Expr]
     """Keys of ``taken`` that have been compared before the parser begins."""

@@ -35,7 +35,7 @@ from ina.switch.passes.storage import Storage, apart_headers, store_headers, sto
 from ina.switch.passes.tables import TablePlan, plan_tables
 from ina.switch.passes.unpacking import Fields, unpack_at_changes
 from ina.switch.passes.uses import TypeUse, find_uses
-from ina.switch.passes.windows import Window, find_windows
+from ina.switch.passes.windows import ByteWindow, find_windows
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class MainPath:
     """Of all headers that the steps extract."""
     before: tuple[Expr, ...]
     """Conditions that can be asked before the packet is parsed."""
-    windows: tuple[Window, ...]
+    windows: tuple[ByteWindow, ...]
     after: tuple[Expr, ...]
     """Conditions that are asked when it is parsed."""
     gates: tuple[Gate, ...]

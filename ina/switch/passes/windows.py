@@ -9,7 +9,7 @@ from ina.switch.passes.main_path import Match
 
 
 @dataclass(frozen=True)
-class Window:
+class ByteWindow:
     """``packet[first:first + len(mask)] & mask == value``."""
 
     first_byte: int
@@ -19,7 +19,7 @@ class Window:
 
 def find_windows(
     matches: Sequence[Match], size_bytes: int, headers_bytes: int
-) -> tuple[Window, ...]:
+) -> tuple[ByteWindow, ...]:
     """They lie before the first late array (``headers_bytes``), whose bytes may be elsewhere."""
     mask, value = bytearray(size_bytes), bytearray(size_bytes)
     for first_bit, width, bits, wanted in matches:
@@ -29,7 +29,7 @@ def find_windows(
                 mask[bit // 8] |= 0x80 >> bit % 8
                 value[bit // 8] |= (wanted >> below & 1) * (0x80 >> bit % 8)
     return tuple(
-        Window(first, bytes(mask[first : first + size]), bytes(value[first : first + size]))
+        ByteWindow(first, bytes(mask[first : first + size]), bytes(value[first : first + size]))
         for first, size in split(mask, headers_bytes)
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ina.switch.ir import Program
 from ina.switch.ir.expr import Expr, FieldRef, Lookahead, StackFieldRef
-from ina.switch.ir.program import Case, ParserState
+from ina.switch.ir.program import ParserState, SelectCase
 from ina.switch.ir.stmt import Extract
 
 INGRESS_PORTS = 4
@@ -105,7 +105,7 @@ def walk(program: Program, random_: random.Random) -> bytes:
                 bits.fill(at + type_.width_bits)
                 places[stmt.name] = at
                 at += type_.width_bits
-        case = random_.choice(state.cases) if state.cases else Case((), None)
+        case = random_.choice(state.cases) if state.cases else SelectCase((), None)
         _take(program, state, case, bits, places, at)
         name = case.next_state
     bits.fill((len(bits.text) + 7) // 8 * 8)
@@ -113,7 +113,12 @@ def walk(program: Program, random_: random.Random) -> bytes:
 
 
 def _take(
-    program: Program, state: ParserState, case: Case, bits: _Bits, places: dict[str, int], at: int
+    program: Program,
+    state: ParserState,
+    case: SelectCase,
+    bits: _Bits,
+    places: dict[str, int],
+    at: int,
 ) -> None:
     """Sets the fields that the state selects on, where they stand in the packet."""
     for key, (value, mask) in zip(state.keys, case.values, strict=False):
