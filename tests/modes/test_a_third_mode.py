@@ -15,6 +15,7 @@ import pytest
 
 from ina import modes
 from ina.controller.errors import JobConflictError
+from ina.controller.job import JobSpec
 from ina.controller.jobs.admission import usage
 from ina.controller.service.show import jobs_on, show_job, show_switch
 from ina.controller.service.show_tree import show_tree
@@ -176,9 +177,9 @@ def test_what_it_refuses_is_refused() -> None:
             await racks.run("one", (1, 1), mode=Toy.name)
         with pytest.raises(JobRequestError, match="no mode 'toys': use pool or .* or toy"):
             await racks.run("none", mode="toys")
-        await racks.coordinator.create("one", 2, 0, 0.0, mode=Toy.name)
+        await racks.coordinator.create(JobSpec("one", 2, mode=Toy.name), 0.0)
         with pytest.raises(JobConflictError, match="has mode 'toy', not 'pool'"):
-            await racks.coordinator.create("one", 2, 0, 0.0, mode=names.POOL)
+            await racks.coordinator.create(JobSpec("one", 2, mode=names.POOL), 0.0)
         of_pool = Racks()
         await of_pool.start()
         with pytest.raises(JobRequestError, match="runs the program of mode 'pool'"):
