@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ina.controller.jobs import familiar
-from ina.controller.jobs.familiar import Familiar
 from ina.controller.memory.demand import StepModel
+from ina.controller.slots import familiar
+from ina.controller.slots.familiar import Familiar
 
 
 def steps(compute_s: float, lanes: float = 10.0) -> StepModel:

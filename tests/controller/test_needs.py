@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from ina.controller.jobs.needs import Needs, Said
 from ina.controller.memory.demand import StepModel
+from ina.controller.slots.needs import Needs, Said
 from ina.rpc import controller_pb2 as pb2
 
 PAYLOAD_BYTES = 256

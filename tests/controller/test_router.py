@@ -17,9 +17,9 @@ from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.outages import Outages
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
-from ina.controller.jobs.router import Router
 from ina.controller.memory import FirstFit
 from ina.controller.memory.demand import StepModel
+from ina.controller.placing.router import Router
 from ina.controller.routing.from_fabric import NOTHING, Down
 from ina.controller.service.route_plan import plan_route
 from ina.controller.store import IN_MEMORY, open_store
@@ -170,7 +170,7 @@ def test_a_policy_that_fails_is_told_and_the_job_is_placed_all_the_same(
     def broken(_name: str) -> object:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("ina.controller.jobs.router.policy", broken)
+    monkeypatch.setattr("ina.controller.placing.router.policy", broken)
     placed = Placed()
     assert roots(placed.placed("train", ALL)) == ["spine1"]
     assert "placement ina failed; placed as nearest" in caplog.text

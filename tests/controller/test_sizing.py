@@ -12,15 +12,16 @@ from ina.controller.change import Word
 from ina.controller.config import JobsConfig, TenantConfig
 from ina.controller.errors import NoRoomError, QuotaError
 from ina.controller.job import Job, JobSpec
-from ina.controller.jobs import rebalancer, rounds
+from ina.controller.jobs import rounds
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.events import QUEUE_EVENTS, job_event
-from ina.controller.jobs.memory import Memory
-from ina.controller.jobs.rebalancer import Rebalancer
-from ina.controller.jobs.slot_queue import KEPT_S, SlotQueue
 from ina.controller.memory.buddies import Buddies
 from ina.controller.memory.demand import Demand, StepModel
 from ina.controller.memory.restraint import MOST, REFILL_S
+from ina.controller.slots import rebalancer
+from ina.controller.slots.memory import Memory
+from ina.controller.slots.queue import KEPT_S, SlotQueue
+from ina.controller.slots.rebalancer import Rebalancer
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.changing import ask, decide, finish
 from tests.controller.racks import SLOTS, Racks

@@ -14,9 +14,9 @@ import pytest
 from ina.controller.config import JobsConfig, make_config
 from ina.controller.job import Job, JobSpec
 from ina.controller.jobs import tokens
-from ina.controller.jobs.memory import Memory
 from ina.controller.service.endpoints import DataPath
 from ina.controller.service.workers import WorkerService
+from ina.controller.slots.memory import Memory
 from ina.controller.topology.from_config import fabric_of
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows

@@ -10,7 +10,7 @@ from ina.controller.memory.demand import StepModel
 
 
 class Room:
-    """Nobody waits; :class:`~ina.controller.jobs.memory.Memory` does better."""
+    """Nobody waits; :class:`~ina.controller.slots.memory.Memory` does better."""
 
     takes_what_is_left = False
     """Whether a job may get fewer slots than usual, as its tenant's quota leaves them."""

@@ -18,7 +18,7 @@ from ina.controller.errors import (
 )
 from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.jobs.memory import Memory
+from ina.controller.slots.memory import Memory
 from ina.controller.watch.failure_detector import CHECK_S, FailureDetector
 from ina.rpc.queued import QUEUED
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.jobs.router import Router
+from ina.controller.placing.router import Router
 from ina.controller.routing.bounds import cut_bound
 from ina.controller.routing.from_fabric import NOTHING
 from ina.controller.routing.judge import Judgement

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ina.controller.job import JobSpec
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.jobs.decisions import Decision
-from ina.controller.jobs.memory import Memory
-from ina.controller.jobs.router import Router
 from ina.controller.memory.demand import StepModel
+from ina.controller.placing.router import Router
 from ina.controller.service.route_plan import plan_route
+from ina.controller.slots.decisions import Decision
+from ina.controller.slots.memory import Memory
 from ina.protocol.spec import VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.errors import JobRequestError

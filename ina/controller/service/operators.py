@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator
 from ina.controller.errors import UnknownJobError, UnknownSwitchError
 from ina.controller.job import Job
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.jobs.memory import Memory
 from ina.controller.service.answers import Context, answer, refuse
 from ina.controller.service.fabric import show_fabric
 from ina.controller.service.memory import list_decisions, plan_job
@@ -25,6 +24,7 @@ from ina.controller.service.show import (
     show_tenants,
 )
 from ina.controller.service.show_tree import counts_on_hosts, read_counters, show_tree
+from ina.controller.slots.memory import Memory
 from ina.controller.switches.switch import Switch
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows

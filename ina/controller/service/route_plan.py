@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from ina.controller.jobs.router import Router, View
 from ina.controller.memory.demand import StepModel
+from ina.controller.placing.router import Router, View
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.judge import Judgement

@@ -11,19 +11,19 @@ from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
-from ina.controller.jobs.memory import Memory
 from ina.controller.jobs.outages import Outages
-from ina.controller.jobs.rebalancer import Rebalancer
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
-from ina.controller.jobs.rerouter import Rerouter
-from ina.controller.jobs.router import Router
 from ina.controller.jobs.sharing import Sharing
 from ina.controller.memory import SharedSlots, allocator_for
+from ina.controller.placing.rerouter import Rerouter
+from ina.controller.placing.router import Router
 from ina.controller.routing.from_fabric import NOTHING
 from ina.controller.service.endpoints import DataPath
 from ina.controller.service.operators import OperatorService
 from ina.controller.service.workers import WorkerService
+from ina.controller.slots.memory import Memory
+from ina.controller.slots.rebalancer import Rebalancer
 from ina.controller.store import Claim
 from ina.controller.surroundings import Surroundings
 from ina.controller.switches.capacity import Capacity, one_pipe

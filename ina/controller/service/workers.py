@@ -16,7 +16,6 @@ from ina.controller.errors import MemberKeyError, UnknownJobError
 from ina.controller.job import Job, JobSpec
 from ina.controller.jobs import tokens
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.jobs.memory import Memory
 from ina.controller.service.answers import Context, answer, refuse
 from ina.controller.service.arrivals import Arrivals
 from ina.controller.service.endpoints import (
@@ -29,6 +28,7 @@ from ina.controller.service.guesses import Guesses
 from ina.controller.service.printable import printable
 from ina.controller.service.show import program_of
 from ina.controller.service.tickets import Tickets
+from ina.controller.slots.memory import Memory
 from ina.controller.watch.failure_detector import FailureDetector, is_up
 from ina.controller.watch.leases import Member
 from ina.controller.watch.stalls import check_progress

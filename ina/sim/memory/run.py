@@ -21,13 +21,13 @@ from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
-from ina.controller.jobs.memory import Memory
-from ina.controller.jobs.rebalancer import Rebalancer
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import allocator_for
 from ina.controller.memory.demand import Demand
 from ina.controller.service.arrivals import Arrivals
+from ina.controller.slots.memory import Memory
+from ina.controller.slots.rebalancer import Rebalancer
 from ina.controller.store import IN_MEMORY, Store, open_store
 from ina.controller.surroundings import Surroundings
 from ina.controller.switches.capacity import Capacity

@@ -7,8 +7,8 @@ import contextlib
 from ina.controller.errors import JobConflictError, NoRoomError, StandbyError, UnknownJobError
 from ina.controller.job import Job
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.jobs.memory import Memory
 from ina.controller.jobs.rounds import Rounds
+from ina.controller.slots.memory import Memory
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.errors import SwitchError

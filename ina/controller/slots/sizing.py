@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 
 from ina.controller.errors import NoRoomError
 from ina.controller.job import Job, JobSpec, JobState
-from ina.controller.jobs.familiar import Familiar
-from ina.controller.jobs.needs import Needs, Said
 from ina.controller.jobs.placement import first_with_room
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory.clearing import Clearing, clearing
@@ -21,6 +19,8 @@ from ina.controller.memory.policy import Policy
 from ina.controller.memory.reasons import reason
 from ina.controller.memory.restraint import Restraint, is_last, is_spent, restrained
 from ina.controller.memory.settled import pays, settled
+from ina.controller.slots.familiar import Familiar
+from ina.controller.slots.needs import Needs, Said
 from ina.protocol.spec import VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.errors import JobRequestError

@@ -1,6 +1,6 @@
 """Slots as a resource that jobs share: who has how many and why, who waits, who is resized.
 
-Puts together what is apart: the policy's word (:mod:`~ina.controller.jobs.sizing`), the queue, the
+Puts together what is apart: the policy's word (:mod:`~ina.controller.slots.sizing`), the queue, the
 resizes, and what is told of all that.
 """
 
@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from ina.controller.config import JobsConfig
 from ina.controller.errors import NoRoomError, QuotaError
 from ina.controller.job import Job, JobSpec
-from ina.controller.jobs.decisions import Decisions
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.room import Room
-from ina.controller.jobs.sizing import Sizing
-from ina.controller.jobs.slot_queue import SlotQueue, Waiting
 from ina.controller.memory.demand import StepModel
 from ina.controller.memory.named import policy_for
 from ina.controller.retry import wait_for
+from ina.controller.slots.decisions import Decisions
+from ina.controller.slots.queue import SlotQueue, Waiting
+from ina.controller.slots.sizing import Sizing
 from ina.rpc import controller_pb2 as pb2
 
 MAKE_ROOM_S = 20.0

@@ -1,7 +1,7 @@
 """Which policy finds a job's trees, from what the fabric has free and up. Pure.
 
-The trees of jobs that run stay as they are when another comes; :mod:`ina.controller.jobs.rerouter`
-moves them afterwards.
+The trees of jobs that run stay as they are when another comes;
+:mod:`~ina.controller.placing.rerouter` moves them afterwards.
 """
 
 from __future__ import annotations
