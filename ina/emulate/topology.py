@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ina.emulate.errors import TopologyError
-from ina.fabric.graph import Link as Cable
 from ina.fabric.graph import Fabric, Place
+from ina.fabric.graph import Link as Cable
 
 SwitchKind = Literal["soft", "bmv2"]
 
