@@ -66,14 +66,3 @@ def test_what_troubleshooting_quotes_is_said() -> None:
         return any(" ".join(one) in code and " ".join(other) in code for one, other in cuts)
 
     assert [quote for quote in quotes if not is_said(quote)] == []
-
-
-def test_where_to_add_something_is_there() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    section = page.partition("## Where do I add ...\n")[2].partition("\n## ")[0]
-    rows = [line for line in section.splitlines() if line.startswith("| a")]
-    assert len(rows) >= 6
-    for row in rows:
-        paths = re.findall(r"`((?:[\w.]+/)+[\w.]*)`", row)
-        assert len(paths) >= 2, row
-        assert [path for path in paths if not (ROOT / path).exists()] == []
