@@ -61,31 +61,35 @@ class Capabilities:
     needs a slot for each that it has at the aggregator, and its age is the build's."""
 
 
-def _of(mode: str, *, has_pipes: bool, on_chip: str | None = None) -> Capabilities:
-    shares = mode == names.SHARED
+_FURTHER: Mapping[tuple[str, str], Mapping[str, bool]] = {
+    (names.SHARED, V1MODEL): {"shares": True, "adds_sets": True, "evicts": True, "has_lanes": True},
+    (names.SHARED, "tofino"): {"shares": True},
+    (names.SHARED, "tofino2"): {"shares": True, "has_lanes": True},
+}
+"""By mode and target: what its programs have beyond that of all. A test holds it against P4Info."""
+
+
+def _of(mode: str, target: str) -> Capabilities:
     return Capabilities(
         names.SLOTS_TOTAL,
         names.JOBS_TOTAL,
         names.MEMBERS_TOTAL,
         MAX_WORKERS,
-        has_pipes,
+        has_pipes=target != V1MODEL,
         trees=True,
-        shares=shares,
-        adds_sets=shares and on_chip is None,
-        evicts=shares and on_chip is None,
-        has_lanes=shares and on_chip != "tofino",
+        **_FURTHER.get((mode, target), {}),
     )
 
 
 PROGRAMS: Mapping[ProgramId, Capabilities] = {
     **{
-        ProgramId(mode, V1MODEL, values): _of(mode, has_pipes=False)
+        ProgramId(mode, V1MODEL, values): _of(mode, V1MODEL)
         for mode in names.MODES
         for values in VALUES_PER_PACKET_BUILDS
     },
     **{
-        ProgramId(mode, chip.name, chip.values): _of(mode, has_pipes=True, on_chip=chip.name)
-        for mode in names.MODES
+        ProgramId(mode, chip.name, chip.values): _of(mode, chip.name)
+        for mode in names.MODES_ON_CHIPS
         for chip in TARGETS.values()
     },
 }

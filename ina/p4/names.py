@@ -12,6 +12,7 @@ from typing import Final
 POOL: Final = "pool"  # the program of jobs with slots of their own
 SHARED: Final = "shared"  # of those, and of jobs that claim slots that they share
 MODES: Final = (POOL, SHARED)  # each the name of the mode that the program was made for
+MODES_ON_CHIPS: Final = (POOL, SHARED)  # of which the folder tofino has twins
 DEFAULT_MODE: Final = POOL  # whose jobs every program can sum
 CPU_PORT: Final = 510  # packet-in and packet-out
 OWN_ADDRESSES_TOTAL: Final = 16  # at which the switch itself is reached

@@ -175,7 +175,7 @@ def test_what_it_refuses_is_refused() -> None:
         racks = await sharing()
         with pytest.raises(JobRequestError, match="mode 'toy' wants two switches"):
             await racks.run("one", (1, 1), mode=Toy.name)
-        with pytest.raises(JobRequestError, match="no mode 'toys': use pool or .* or toy"):
+        with pytest.raises(JobRequestError, match=r"no mode 'toys': use pool or .* or toy"):
             await racks.run("none", mode="toys")
         await racks.coordinator.create(JobSpec("one", 2, mode=Toy.name), 0.0)
         with pytest.raises(JobConflictError, match="has mode 'toy', not 'pool'"):

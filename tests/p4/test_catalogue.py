@@ -20,6 +20,12 @@ def test_each_can_what_its_p4info_says(program: ProgramId) -> None:
     can = capabilities(program)
     assert (sizes[names.JOBS], sizes[names.MEMBERS]) == (can.jobs, can.members)
     assert {register.size for register in info.registers} == {can.slots}
+    actions = {action.name: action.parameters for action in info.actions}
+    assert can.shares == (names.ADMIT_SHARED_JOB in actions)
+    assert can.adds_sets == (names.ADMIT_SET in actions)
+    assert can.evicts == (names.OWNERS in sizes)
+    of_shared = {it.name for it in actions.get(names.ADMIT_SHARED_JOB, ())}
+    assert can.has_lanes == (of_shared >= {"lane_mask", "claimable", "age_us"})
 
 
 def test_one_number_is_a_program_of_each_target() -> None:

@@ -129,7 +129,7 @@ def wrong(right: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     return build.assembly.read_text()
 
 
-@pytest.mark.parametrize("mode", names.MODES)
+@pytest.mark.parametrize("mode", names.MODES_ON_CHIPS)
 @pytest.mark.parametrize("target", STAGES)
 def test_it_compiles_within_the_chip(target: str, mode: str, tofino_builds: TofinoBuilds) -> None:
     build = tofino_builds.of(target, mode)

@@ -37,7 +37,7 @@ def runs(source: str) -> set[tuple[str, ...]]:
     return {tuple(lines[at : at + RUN_LINES]) for at in range(len(lines) - RUN_LINES + 1)}
 
 
-@pytest.mark.parametrize("mode", names.MODES)
+@pytest.mark.parametrize("mode", names.MODES_ON_CHIPS)
 @pytest.mark.parametrize("control", ["PoolIngress", "PoolEgress"])
 def test_both_top_programs_apply_the_same_controls_in_the_same_order(
     control: str, mode: str
@@ -62,7 +62,7 @@ def test_the_files_have_the_names_of_v1models() -> None:
     assert {path.name for path in V1MODEL.glob("*.p4")} <= {p.name for p in TOFINO.glob("*.p4")}
 
 
-@pytest.mark.parametrize("mode", names.MODES)
+@pytest.mark.parametrize("mode", names.MODES_ON_CHIPS)
 def test_stateful_controls_come_from_the_shared_folder(mode: str) -> None:
     source = (TOFINO / f"{mode}.p4").read_text()
     if mode == names.SHARED:  # whose Claims chooses by tables between what stands in that folder
