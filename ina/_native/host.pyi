@@ -38,6 +38,13 @@ class Tree:
     lanes: int
     node: NodeAddress
 
+class Framing:
+    """What stands in front of INA's header in a packet; native/host/core/framing.hpp."""
+
+    def __init__(self, prefix: bytes = b"") -> None: ...
+    @property
+    def prefix(self) -> bytes: ...
+
 class WorkerConfig:
     def __init__(
         self,
@@ -60,6 +67,7 @@ class WorkerConfig:
         trees: Sequence[Tree] = ...,
         first_lane: int = 0,
         lanes: int = 0,
+        framing: Framing = ...,
     ) -> None: ...
     job: int
     epoch: int
@@ -79,6 +87,7 @@ class WorkerConfig:
     trees: list[Tree]
     first_lane: int
     lanes: int
+    framing: Framing
 
 class RecoveryCounters:
     @property

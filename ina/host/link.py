@@ -6,7 +6,7 @@ import logging
 from typing import Literal, Protocol, get_args
 
 from ina.errors import InvalidInputError
-from ina.extension.host import RtoLimits, Transport, TransportOptions, WorkerConfig
+from ina.extension.host import Framing, RtoLimits, Transport, TransportOptions, WorkerConfig
 from ina.host.errors import NoSwitchHereError, TransportError
 from ina.host.shm import ShmLink
 from ina.host.udp import UdpLink
@@ -39,6 +39,10 @@ class SwitchLink(Protocol):
     @property
     def rto(self) -> RtoLimits:
         """How soon packets are sent again."""
+
+    @property
+    def framing(self) -> Framing:
+        """What stands in front of INA's header in its packets."""
 
     def lead_to(self, host: str, udp_port: int) -> None:
         """Packets go to this node without being told, if that is for the link to say.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ina.congestion import Choice, Congestion, CongestionError, WindowError
-from ina.extension.host import RtoLimits, WorkerConfig
+from ina.extension.host import Framing, RtoLimits, WorkerConfig
 from ina.host.ticket import Ticket
 from ina.host.windows import Windows
 
@@ -20,6 +20,7 @@ class Manner:
     keep_results: bool
     congestion: Congestion | None  # None: as the controller says
     leads_to: tuple[str, int]  # IPv4 address and UDP port that the link leads to
+    framing: Framing = field(default_factory=Framing)  # of the link's packets
     windows: Windows = field(init=False)
 
     def __post_init__(self) -> None:
@@ -27,12 +28,14 @@ class Manner:
 
     def config(self, ticket: Ticket) -> WorkerConfig:
         """What the core is told."""
-        return ticket.worker_config(
+        config = ticket.worker_config(
             stall_timeout_ns=self.stall_timeout_ns,
             rto=self.rto,
             keep_results=self.keep_results,
             leads_to=self.leads_to,
         )
+        config.framing = self.framing
+        return config
 
     def choice(self, ticket: Ticket) -> Choice:
         """How many packets are in flight. Raises CongestionError.

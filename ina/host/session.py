@@ -98,6 +98,7 @@ class Session:
         self._manner = Manner(
             *(int(op_timeout_s * 1e9), link.rto, recoverable, congestion),
             leads_to=link.leads_to or ticket.switch,
+            framing=link.framing,
         )
         try:
             tried = thread_counts.wanted(threads, local_workers)

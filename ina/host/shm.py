@@ -14,7 +14,7 @@ import socket
 import struct
 
 from ina.extension import shm
-from ina.extension.host import RtoLimits, Transport, TransportOptions, WorkerConfig
+from ina.extension.host import Framing, RtoLimits, Transport, TransportOptions, WorkerConfig
 from ina.host.errors import NoSwitchHereError, TransportError
 
 _UCRED = struct.Struct("=iII")  # pid, uid, gid
@@ -36,6 +36,7 @@ class ShmLink:
     leads_to: tuple[str, int] | None = None
     # Nothing is lost there, unless a test wants it: what is late waits for a processor.
     rto = RtoLimits(initial_ns=20_000_000, min_ns=10_000_000)
+    framing = Framing()
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ import errno
 import ipaddress
 import socket
 
-from ina.extension.host import RtoLimits, Transport, TransportOptions, WorkerConfig
+from ina.extension.host import Framing, RtoLimits, Transport, TransportOptions, WorkerConfig
 from ina.host.errors import TransportError
 from ina.host.own_addresses import why_not_own
 from ina.p4.builds import IP_UDP_HEADER_BYTES, socket_mtu_bytes
@@ -22,6 +22,7 @@ class UdpLink:
 
     switch_port = 0
     rto = RtoLimits()
+    framing = Framing()
 
     def __init__(self, sock: socket.socket) -> None:
         """Take over `sock`."""

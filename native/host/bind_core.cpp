@@ -100,6 +100,18 @@ void bind_core(nb::module_ &m) {
         .def_rw("lanes", &Tree::lanes)
         .def_rw("node", &Tree::node);
 
+    nb::class_<Framing>(m, "Framing")
+        .def(
+            "__init__",
+            [](Framing *self, const nb::bytes &prefix) {
+                const auto *const first = static_cast<const std::uint8_t *>(prefix.data());
+                new (self) Framing{{first, first + prefix.size()}};
+            },
+            nb::arg("prefix") = nb::bytes(""))
+        .def_prop_ro("prefix", [](const Framing &self) {
+            return nb::bytes(self.prefix.data(), self.prefix.size());
+        });
+
     nb::class_<WorkerConfig>(m, "WorkerConfig")
         .def("__init__", &init_by_name<WorkerConfig>)
         .def_rw("job", &WorkerConfig::job)
@@ -124,7 +136,8 @@ void bind_core(nb::module_ &m) {
             [](WorkerConfig &self, const nb::bytes &key) { self.check_key = secret_key(key); })
         .def_rw("trees", &WorkerConfig::trees)
         .def_rw("first_lane", &WorkerConfig::first_lane)
-        .def_rw("lanes", &WorkerConfig::lanes);
+        .def_rw("lanes", &WorkerConfig::lanes)
+        .def_rw("framing", &WorkerConfig::framing);
 
     nb::class_<StallReport>(m, "StallReport")
         .def_ro("waited_ns", &StallReport::waited_ns)

@@ -33,9 +33,9 @@ void WindowAudit::withdrawn_from(std::uint64_t id) {
     }
 }
 
-void WindowAudit::sent(const std::uint8_t *packet, std::size_t bytes, std::uint32_t window) {
+void WindowAudit::sent(const host::PacketView &packet, std::uint32_t window) {
     wire::Header header;
-    if (wire::parse_packet(packet, bytes, header) != wire::Parse::kOk) return;
+    if (wire::parse_packet(packet.data, packet.bytes, header) != wire::Parse::kOk) return;
     const std::uint32_t index = (header.seq & (all_lanes_ - 1)) - first_lane_;
     if (index >= lanes_.size()) return note(header.seq, "is not of its lanes");
     Lane &lane = lanes_[index];

@@ -27,8 +27,8 @@ class WindowAudit {
     void submitted(const host::Submission &placed);
     // Tensors from this one on are not the share's any more.
     void withdrawn_from(std::uint64_t id);
-    // A packet leaves, while the window says so many.
-    void sent(const std::uint8_t *packet, std::size_t bytes, std::uint32_t window);
+    // A packet with this header and values leaves, while the window says so many.
+    void sent(const host::PacketView &packet, std::uint32_t window);
     // The share has taken a result with this sequence number; has_sums: it was done with the chunk.
     void answered(std::uint32_t seq, bool has_sums);
     // From now on no more than so many, whatever windows say.

@@ -196,7 +196,9 @@ void Worker::accept(const host::Work &work, const sw::Datagram &datagram) {
     share.time_ns = engine_->now_ns();
     share.core.on_result(datagram.payload, datagram.payload_bytes, share.time_ns, is_marked);
     if (share.core.results() == results) return;
-    const std::uint32_t seq = wire::load_be32(datagram.payload + wire::kSeqOffset);
+    const host::PacketView inside =
+        work.mapping->framing.inside(datagram.payload, datagram.payload_bytes);
+    const std::uint32_t seq = wire::load_be32(inside.data + wire::kSeqOffset);
     audits_.at(&share).answered(seq, share.core.chunks() > chunks);
 }
 
@@ -228,7 +230,8 @@ void Worker::work_on(const host::Work &work) {
     std::vector<Frame> frames;
     transmit(station_, work, batch, kBatch, [&](std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) {
-            audit.sent(batch[i].data, batch[i].bytes, share.core.in_flight_limit());
+            audit.sent(work.mapping->framing.inside(batch[i].data, batch[i].bytes),
+                       share.core.in_flight_limit());
             Frame frame = frames_->make(sw::kFrameHeaderBytes + batch[i].bytes);
             sw::write_frame_header(frame.data(), setup_.own, to, setup_.tos, batch[i].bytes);
             std::memcpy(frame.data() + sw::kFrameHeaderBytes, batch[i].data, batch[i].bytes);

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ina._native.congestion import Choice
-from ina._native.host import VerifyMode
+from ina._native.host import Framing, VerifyMode
 from ina.extension import sim as native
 from ina.host.arrays import VALUE_TYPES
 from ina.protocol.collective import REDUCTIONS, Collective
@@ -84,6 +84,7 @@ class Star:
         keep_results: bool = False,
         verify: VerifyMode | Sequence[VerifyMode] = VerifyMode.OFF,
         check_key: bytes = bytes(16),
+        framing: Framing | None = None,
     ) -> None:
         """``way``: from each worker; ``back``: to it, as from it unless given.
 
@@ -109,6 +110,7 @@ class Star:
                 verify=modes[rank],
                 check_key=check_key,
             )
+            config.framing = framing or Framing()
             name = f"worker/{rank}"
             choice = window or Choice()
             self.workers.append(

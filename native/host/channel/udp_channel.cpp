@@ -140,14 +140,14 @@ std::vector<std::unique_ptr<Channel>> UdpChannel::divide(const LaneParts &parts,
 void UdpChannel::redirect(const LaneParts &parts, std::size_t thread,
                           const std::vector<Way> &ways) {
     if (!peers_.empty()) {
-        peers_ = admit_ways(socket_.get(), peers_, ways);
+        peers_ = admit_ways(socket_.get(), peers_, ways, parts);
     } else if (ways.size() > 1) {
         if (!one_queue_why_.empty()) {
             throw std::runtime_error("one socket for all threads leads to one switch, not to " +
                                      std::to_string(ways.size()));
         }
-        LaneSockets fresh = open_lane_sockets(socket_.get(), {parts.lanes, 1}, ways,
-                                              [this](int fd) { configure_like_this(fd); });
+        LaneSockets fresh = open_lane_sockets(socket_.get(), {parts.lanes, 1, parts.prefix_bytes},
+                                              ways, [this](int fd) { configure_like_this(fd); });
         peers_ = std::move(fresh.peers);
         socket_ = std::move(fresh.sockets[0]);
         if (group_.get() >= 0) listen(std::move(group_));

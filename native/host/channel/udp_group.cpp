@@ -46,8 +46,8 @@ void watch(int epoll_fd, int fd) {
 // the load is dropped.
 void take_lanes(int fd, const LaneParts &parts, std::uint32_t thread) {
     const std::vector<sock_filter> code{
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                 kUdpHeaderBytes + static_cast<std::uint32_t>(wire::kSeqOffset)),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kUdpHeaderBytes + parts.prefix_bytes +
+                                               static_cast<std::uint32_t>(wire::kSeqOffset)),
         BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, lane_shift(parts)),
         BPF_STMT(BPF_ALU | BPF_AND | BPF_K, parts.threads - 1),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, thread, 0, 1),

@@ -59,7 +59,8 @@ void add_source(std::vector<sock_filter> *code, const sockaddr_in &peer, std::ui
 
 // From the only node all comes; of several nodes, from each what is of its jobs. What is too short
 // to say is dropped.
-void admit_only(int fd, const std::vector<sockaddr_in> &peers, const std::vector<Way> &ways) {
+void admit_only(int fd, const std::vector<sockaddr_in> &peers, const std::vector<Way> &ways,
+                std::uint32_t prefix_bytes) {
     const sock_filter take = BPF_STMT(BPF_RET | BPF_K, kWholePacket);
     std::vector<sock_filter> code;
     for (std::size_t i = 0; i < peers.size(); ++i) {
@@ -69,8 +70,9 @@ void admit_only(int fd, const std::vector<sockaddr_in> &peers, const std::vector
             break;
         }
         add_source(&code, peers[i], static_cast<std::uint8_t>(1 + 2 * ways[i].jobs.size()));
-        code.push_back(BPF_STMT(BPF_LD | BPF_H | BPF_ABS,
-                                kUdpHeaderBytes + static_cast<std::uint32_t>(wire::kJobOffset)));
+        code.push_back(
+            BPF_STMT(BPF_LD | BPF_H | BPF_ABS, kUdpHeaderBytes + prefix_bytes +
+                                                   static_cast<std::uint32_t>(wire::kJobOffset)));
         for (const std::uint16_t job : ways[i].jobs) {
             code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, job, 0, 1));
             code.push_back(take);
@@ -126,12 +128,13 @@ void disconnect(int fd) {
 }
 
 Descriptor open_one(int connected, const sockaddr_in &own, const std::vector<sockaddr_in> &peers,
-                    const std::vector<Way> &ways, const std::function<void(int fd)> &configure) {
+                    const std::vector<Way> &ways, const LaneParts &parts,
+                    const std::function<void(int fd)> &configure) {
     Descriptor opened(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     const int fd = opened.get();
     if (fd < 0) fail("socket");
     check_plain(connected, fd);
-    admit_only(fd, peers, ways);
+    admit_only(fd, peers, ways, parts.prefix_bytes);
     configure(fd);
     set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT");
     set_option(fd, IPPROTO_IP, IP_RECVERR, 1, "IP_RECVERR");
@@ -145,7 +148,8 @@ Descriptor open_one(int connected, const sockaddr_in &own, const std::vector<soc
 // of their bind(); what is too short for a load goes to number 0.
 void deal_lanes(int fd, const LaneParts &parts) {
     const std::vector<sock_filter> code{
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(wire::kSeqOffset)),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                 parts.prefix_bytes + static_cast<std::uint32_t>(wire::kSeqOffset)),
         BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, lane_shift(parts)),
         BPF_STMT(BPF_ALU | BPF_AND | BPF_K, parts.threads - 1),
         BPF_STMT(BPF_RET | BPF_A, 0),
@@ -154,11 +158,11 @@ void deal_lanes(int fd, const LaneParts &parts) {
 }
 
 std::vector<sockaddr_in> admit_ways(int fd, const std::vector<sockaddr_in> &peers,
-                                    const std::vector<Way> &ways) {
+                                    const std::vector<Way> &ways, const LaneParts &parts) {
     std::vector<sockaddr_in> all = peers;
     all.resize(std::min(peers.size(), ways.size()));
     for (std::size_t i = all.size(); i < ways.size(); ++i) all.push_back(at(ways[i].node));
-    admit_only(fd, all, ways);
+    admit_only(fd, all, ways, parts.prefix_bytes);
     return all;
 }
 
@@ -173,12 +177,12 @@ LaneSockets open_lane_sockets(int connected, const LaneParts &parts, const std::
         LaneSockets group{{}, peers};
         std::vector<Descriptor> &opened = group.sockets;
         for (std::uint32_t i = 0; i < parts.threads; ++i) {
-            opened.push_back(open_one(connected, own, peers, ways, configure));
+            opened.push_back(open_one(connected, own, peers, ways, parts, configure));
         }
         deal_lanes(opened[0].get(), parts);
         Descriptor first(::fcntl(connected, F_DUPFD_CLOEXEC, 0));
         if (first.get() < 0) fail("dup of the UDP socket");
-        admit_only(connected, peers, ways);
+        admit_only(connected, peers, ways, parts.prefix_bytes);
         set_option(connected, IPPROTO_IP, IP_RECVERR, 1, "IP_RECVERR");
         disconnect(connected);
         // `connected` is number 0 of the group, the others follow. Where the kernel chose its port

@@ -40,7 +40,7 @@ LaneSockets open_lane_sockets(int connected, const LaneParts &parts, const std::
 // For such a socket of ways, whose nodes were at `peers`: from now on it takes what is of their
 // jobs now, and of more ways, if there are more. Returns where those are. Throws std::system_error.
 std::vector<sockaddr_in> admit_ways(int fd, const std::vector<sockaddr_in> &peers,
-                                    const std::vector<Way> &ways);
+                                    const std::vector<Way> &ways, const LaneParts &parts);
 
 // From now on packets are dealt to the group's sockets by these parts. Throws std::system_error.
 void deal_lanes(int fd, const LaneParts &parts);

@@ -35,6 +35,7 @@ struct Tree {
 struct LaneParts {
     std::uint32_t lanes;
     std::uint32_t threads;
+    std::uint32_t prefix_bytes = 0;  // in packets, in front of the header that says the lane
 
     bool operator!=(const LaneParts &other) const {
         return lanes != other.lanes || threads != other.threads;

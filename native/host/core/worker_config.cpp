@@ -15,9 +15,10 @@ void require(bool holds, const std::string &what, std::int64_t got) {
 bool has_bit(std::uint32_t bitmap, std::uint32_t bit) { return (bitmap >> bit & 1u) != 0; }
 
 // As an Ethernet frame.
-std::uint32_t frame_bytes(int values) {
+std::uint32_t frame_bytes(const WorkerConfig &config, int values) {
     constexpr std::size_t kFrameHeaderBytes = 14 + 20 + 8;  // Ethernet, IPv4, UDP
-    return static_cast<std::uint32_t>(kFrameHeaderBytes + wire::packet_bytes(values));
+    return static_cast<std::uint32_t>(kFrameHeaderBytes + config.framing.prefix_bytes() +
+                                      wire::packet_bytes(values));
 }
 
 // One switch, whose children are the ranks.
@@ -84,12 +85,13 @@ const Tree &own_tree(const WorkerConfig &config) {
 }
 
 congestion::Room room_of(const WorkerConfig &config, std::uint32_t packets) {
-    return {std::max(packets, 1u), frame_bytes(config.values_per_packet),
+    return {std::max(packets, 1u), frame_bytes(config, config.values_per_packet),
             static_cast<std::uint32_t>(std::max(config.world_size, 1))};
 }
 
 double small_share(const WorkerConfig &config) {
-    return static_cast<double>(frame_bytes(0)) / frame_bytes(config.values_per_packet);
+    return static_cast<double>(frame_bytes(config, 0)) /
+           frame_bytes(config, config.values_per_packet);
 }
 
 WorkerConfig checked(WorkerConfig config) {
@@ -100,6 +102,9 @@ WorkerConfig checked(WorkerConfig config) {
             "rank must be 0.." + std::to_string(workers - 1), config.rank);
     require(config.values_per_packet >= 1 && config.values_per_packet <= 4095,
             "values_per_packet must be 1..4095", config.values_per_packet);
+    require(config.framing.prefix_bytes() <= Framing::kMostPrefixBytes,
+            "there must be at most 32 bytes in front of the header",
+            static_cast<std::int64_t>(config.framing.prefix_bytes()));
     require(config.first_seq % (2 * window) == 0, "first_seq must be a multiple of 2 W",
             config.first_seq);
     if (config.summands == 0) config.summands = workers;

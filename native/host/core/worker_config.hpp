@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "congestion/window.hpp"
+#include "host/core/framing.hpp"
 #include "host/core/sum_check.hpp"
 #include "host/core/tree.hpp"
 #include "host/recovery/rtt_estimator.hpp"
@@ -41,6 +42,7 @@ struct WorkerConfig {
     // divides its lanes as it likes.
     std::uint32_t first_lane = 0;
     std::uint32_t lanes = 0;
+    Framing framing;  // of all packets; the same on the switch
 };
 
 // W = slots / 2, rounded down to a power of two. Throws std::invalid_argument.

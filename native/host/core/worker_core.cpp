@@ -16,7 +16,7 @@ WorkerCore::WorkerCore(const WorkerConfig &config, congestion::Control control,
       first_own_(config_.first_lane), codec_(config_),
       recovery_(config_.lanes, config_.rto, std::move(control.window), small_share(config_)),
       claims_(std::move(control.claims)), lanes_(config_.lanes),
-      frames_(lane_count(), values_bytes(), memory),
+      frames_(lane_count(), values_bytes(), config_.framing.prefix_bytes(), memory),
       kept_(config.keep_results ? lane_count() : 0, values_bytes()),
       failed_checks_(config.verify == VerifyMode::kKeyed) {
     for (std::uint32_t i = 0; i < lane_count(); ++i) {
@@ -143,10 +143,10 @@ std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
 }
 
 inline PacketView WorkerCore::view_of(std::uint32_t lane) {
-    const std::size_t bytes = lanes_[lane].packet_bytes;
+    const PacketView view = config_.framing.around(frames_.packet(lane), lanes_[lane].packet_bytes);
     ++counters_.packets_sent;
-    counters_.payload_bytes_sent += bytes;
-    return {frames_.packet(lane), bytes};
+    counters_.payload_bytes_sent += view.bytes;
+    return view;
 }
 
 // A switch whose slots jobs share lets what is sent again claim none, and takes along with it what
@@ -169,12 +169,13 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     ++counters_.packets_received;
     counters_.payload_bytes_received += bytes;
     wire::Header header;
-    if (wire::parse_packet(payload, bytes, header) != wire::Parse::kOk ||
+    const PacketView inside = config_.framing.inside(payload, bytes);
+    if (wire::parse_packet(inside.data, inside.bytes, header) != wire::Parse::kOk ||
         header.kind != wire::kKindResult) {
         ++counters_.malformed;
         return;
     }
-    if (values == nullptr) values = payload + wire::kHeaderBytes;
+    if (values == nullptr) values = inside.data + wire::kHeaderBytes;
     Lane *const found = lane_for(header, now_ns);
     if (found == nullptr || !accepts(*found, header, values)) return;
     Lane &lane = *found;

@@ -352,9 +352,11 @@ void TransportEngine::begin_remap(const WorkerConfig &config, std::uint32_t max_
                                     std::to_string(config.epoch));
     }
     layout.ways = ways_of_both(layout.ways, older.trees, trees_of(config));
+    WorkerConfig own = older.warmed(config);
+    own.framing = older.framing;
     const auto newer = std::make_shared<Mapping>(
-        older.warmed(config), most_in_flight(config, max_in_flight), congestion, queues_,
-        layout.ways, frames_beside(memory_, older.memory, window_of(config)),
+        own, most_in_flight(config, max_in_flight), congestion, queues_, layout.ways,
+        frames_beside(memory_, older.memory, window_of(config)),
         older.first_bit == 0 ? kBitsOfMapping : 0);
     newer->set_congestion(nullptr, most_packets_);
     newer->is_open = false;

@@ -47,7 +47,7 @@ Mapping::Mapping(const WorkerConfig &config, std::uint32_t most,
                  const congestion::Choice &congestion, const std::vector<ResultQueue> &queues,
                  const std::vector<Way> &ways, const PacketMemory &memory, std::uint32_t first_bit)
     : epoch(config.epoch), window(window_of(config)), threads(threads_of(window, queues.size())),
-      first_bit(first_bit), memory(memory), trees(trees_of(config)),
+      first_bit(first_bit), memory(memory), trees(trees_of(config)), framing(config.framing),
       order(window, std::max(config.values_per_packet, 1u)) {
     const std::vector<LaneShare> parts = divide_lanes(window, threads, trees);
     finder = ShareFinder(window, threads, parts);

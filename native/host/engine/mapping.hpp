@@ -36,7 +36,9 @@ struct Mapping {
     // Those with lanes that the tensor runs on, as bits.
     std::uint64_t takers(const Submission &submission) const;
     Share &share_of(std::uint32_t lane) const;  // of a lane that there is not: any
-    LaneParts parts() const { return {window, threads}; }
+    LaneParts parts() const {
+        return {window, threads, static_cast<std::uint32_t>(framing.prefix_bytes())};
+    }
     // Takes each share's mutex. choice: null: the windows stay. packets: of all shares together, of
     // which each gets its part, at least 1; 0: no limit but the windows. Throws
     // std::invalid_argument as congestion::make_control does.
@@ -52,6 +54,7 @@ struct Mapping {
     const std::uint32_t first_bit;
     const PacketMemory memory;
     const std::vector<Tree> trees;
+    const Framing framing;
     std::vector<std::unique_ptr<Share>> shares;  // in the order of their lanes
     ShareFinder finder;
     std::atomic<std::int64_t> progress_ns{0};  // when a result was accepted last

@@ -40,9 +40,9 @@ struct Station {
     bool owns(std::size_t i) const {
         return std::binary_search(own.begin(), own.end(), static_cast<std::uint32_t>(i));
     }
-    // In `work`, the share that a packet is for. What is no packet of this format goes to a share
+    // In `work`, the share that what came is for. What is no packet of this format goes to a share
     // of its own, to be counted; and what is of no mapping, to one of the older.
-    std::size_t index_of(const std::uint8_t *packet, std::size_t bytes) const;
+    std::size_t index_of(const std::uint8_t *payload, std::size_t bytes) const;
     void take(Layout taken);
 
     std::size_t number = 0;          // of the thread
@@ -51,12 +51,13 @@ struct Station {
     std::vector<std::uint32_t> own;  // in `work`, those it owns
 };
 
-inline std::size_t Station::index_of(const std::uint8_t *packet, std::size_t bytes) const {
-    if (bytes < wire::kHeaderBytes) return own.empty() ? 0 : own.front();
+inline std::size_t Station::index_of(const std::uint8_t *payload, std::size_t bytes) const {
     const Mapping &older = *layout.mappings.front();
+    const PacketView inside = older.framing.inside(payload, bytes);
+    if (inside.bytes < wire::kHeaderBytes) return own.empty() ? 0 : own.front();
     const Mapping &newer = *layout.mappings.back();
-    const std::uint32_t seq = wire::load_be32(packet + wire::kSeqOffset);
-    const std::uint16_t epoch = wire::load_be16(packet + wire::kEpochOffset);
+    const std::uint32_t seq = wire::load_be32(inside.data + wire::kSeqOffset);
+    const std::uint16_t epoch = wire::load_be16(inside.data + wire::kEpochOffset);
     const bool is_newer = &newer != &older && epoch == static_cast<std::uint16_t>(newer.epoch);
     const Mapping &mapping = is_newer ? newer : older;
     const std::size_t share = mapping.finder.of(seq & (mapping.window - 1));

@@ -33,8 +33,10 @@ Channels channels_of(std::unique_ptr<Channel> first, const WorkerConfig &config,
     const std::uint32_t threads = thread_count(options.threads, std::min(most, room));
     std::vector<Way> ways;
     add_ways(trees_of(config), &ways);
+    const LaneParts parts{window, threads,
+                          static_cast<std::uint32_t>(config.framing.prefix_bytes())};
     Channels channels;
-    if (threads > 1 || ways.size() > 1) channels = first->divide({window, threads}, ways);
+    if (threads > 1 || ways.size() > 1) channels = first->divide(parts, ways);
     channels.insert(channels.begin(), std::move(first));
     return channels;
 }
