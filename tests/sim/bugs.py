@@ -88,9 +88,9 @@ BUGS = (
     ),
     Bug(
         "core: the scale leaves no room for a carry",
-        "native/host/core/chunk_codec.cpp",
-        "is_float(type) ? block_scale(lane.exponent, config_.summands) : 1.0f;",
-        "is_float(type) ? block_scale(lane.exponent, 1) : 1.0f;",
+        "native/host/core/codec.cpp",
+        "is_float(block.type) ? block_scale(block.exponent, block.summands) : 1.0f;",
+        "is_float(block.type) ? block_scale(block.exponent, 1) : 1.0f;",
     ),
     Bug(
         "core: the next tensor's exponent outlives a guess",

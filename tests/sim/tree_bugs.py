@@ -158,8 +158,7 @@ TREE_BUGS = (
     Bug(
         "tree core: the scale leaves room for the root's children alone",
         "native/host/core/chunk_codec.cpp",
-        "is_float(type) ? block_scale(lane.exponent, config_.summands) : 1.0f;",
-        "is_float(type) ? block_scale(lane.exponent, __builtin_popcount(tree_.expected_bitmap))"
-        " : 1.0f;",
+        ".write(kernels_, {type, lane.exponent, config_.summands},",
+        ".write(kernels_, {type, lane.exponent, __builtin_popcount(tree_.expected_bitmap)},",
     ),
 )

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "host/core/codec.hpp"
 #include "host/core/round_claims.hpp"
 
 namespace ina::host {
@@ -23,7 +24,7 @@ bool is_damaged(std::uint16_t sum, std::uint32_t own, std::uint32_t workers) {
 }  // namespace
 
 ChunkCodec::ChunkCodec(const WorkerConfig &config)
-    : config_(config), tree_(own_tree(config)), window_(window_of(config)),
+    : config_(config), tree_(own_tree(config)), window_(window_of(config)), schedule_(window_),
       kernels_(best_kernels()),
       check_(config.verify, config.check_key, config.epoch, static_cast<std::uint32_t>(config.rank),
              static_cast<std::uint32_t>(config.world_size), config.values_per_packet) {}
@@ -65,10 +66,9 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
         // will be sent once more.
         if (is_float(type)) summed = summed && lane.exponent != 0 && !lane.non_finite;
         if (summed) {
-            filled = tensor.chunk_elems(lane.chunk);
-            const float scale =
-                is_float(type) ? block_scale(lane.exponent, config_.summands) : 1.0f;
-            kernels_.quantize(type, tensor.chunk_in(lane.chunk), filled, scale, wire_values);
+            filled = codec_of(type).write(kernels_, {type, lane.exponent, config_.summands},
+                                          tensor.chunk_in(lane.chunk),
+                                          tensor.chunk_elems(lane.chunk), wire_values);
         }
         if (lane.is_half()) take_half(wire_values, filled, static_cast<IntegerPart>(lane.exponent));
         std::memset(wire_values + filled * wire::kValueBytes, 0,
@@ -90,16 +90,11 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
 
 // Puts the exponent of what the lane sends next into the header.
 void ChunkCodec::announce_next(Lane &lane, wire::Header &header) const {
-    const Tensor *tensor = lane.tensor;
-    std::uint64_t chunk = lane.has_values() ? lane.chunk + window_ : lane.chunk;
+    const auto [tensor, chunk] = schedule_.ahead(lane);
     lane.non_finite = false;
-    if (chunk >= tensor->place.chunks) {
-        if (lane.queue.empty()) {
-            header.next_exponent = kUnknownExponent;
-            return;
-        }
-        tensor = lane.queue.front().tensor;
-        chunk = lane.queue.front().first_chunk;
+    if (tensor == nullptr) {
+        header.next_exponent = kUnknownExponent;
+        return;
     }
     if (!is_float(tensor->request.type)) return;
     const BlockScan own = scan(*tensor, chunk);
@@ -188,22 +183,22 @@ void ChunkCodec::read_sums(const Lane &lane, const wire::Header &header,
     const TensorRequest &request = lane.tensor->request;
     const std::size_t elems = lane.tensor->chunk_elems(lane.chunk);
     std::uint8_t *const out = lane.tensor->chunk_out(lane.chunk);
-    Dequantization how;
-    how.divisor = request.op == Reduction::kAverage ? config_.divisor : 1;
     if (is_float(request.type)) {
         if ((header.flags & wire::kFlagNonFinite) != 0) return fill_nan(request.type, out, elems);
         if (lane.exponent == wire::kExponentAllZero) {
             std::memset(out, 0, elems * bytes_per_elem(request.type));
             return;
         }
-        how.inverse_scale = inverse_block_scale(lane.exponent, config_.summands);
     }
     if (lane.is_half()) {
         std::uint8_t *const sums = lower_of(lane);
         join_halves(sums, values, elems);
         values = sums;
     }
-    kernels_.dequantize(request.type, values, elems, how, out);
+    const int divisor = request.op == Reduction::kAverage ? config_.divisor : 1;
+    codec_of(request.type)
+        .read(kernels_, {request.type, lane.exponent, config_.summands}, values, elems, divisor,
+              out);
 }
 
 }  // namespace ina::host

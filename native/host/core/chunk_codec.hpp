@@ -8,6 +8,7 @@
 #include "host/core/integers.hpp"
 #include "host/core/lane.hpp"
 #include "host/core/quantize.hpp"
+#include "host/core/schedule.hpp"
 #include "host/core/sum_check.hpp"
 #include "host/core/worker_config.hpp"
 
@@ -57,6 +58,7 @@ class ChunkCodec {
     WorkerConfig config_;
     Tree tree_;
     std::uint32_t window_;  // W
+    Schedule schedule_;
     const Kernels &kernels_;
     SumCheck check_;
     std::vector<std::uint8_t> lower_;  // sums of lower halves, of all lanes, once a lane has some

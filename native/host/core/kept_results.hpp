@@ -27,9 +27,9 @@ class KeptResults {
     KeptResults(std::uint32_t lanes, std::size_t values_bytes)
         : values_bytes_(values_bytes), memory_(values_bytes * lanes) {}
 
-    // Lane `index` has accepted a result of its chunk, and goes on from there by `window` chunks.
-    // has_values: it brought sums that this rank gets.
-    void remember(Lane &lane, std::uint32_t index, std::uint32_t window, bool has_values) {
+    // Lane `index` has accepted a result of its chunk. has_more: the tensor has more chunks on the
+    // lane. has_values: it brought sums that this rank gets.
+    void remember(Lane &lane, std::uint32_t index, bool has_more, bool has_values) {
         const Tensor &tensor = *lane.tensor;
         lane.accepted = {tensor.request.id, lane.chunk, 0, false};
         if (!has_values) return;
@@ -37,7 +37,7 @@ class KeptResults {
         lane.accepted.bytes = static_cast<std::uint32_t>(bytes);
         // While the lane has more chunks of it, the tensor stays and its memory is the caller's
         // promise.
-        if (memory_.empty() || lane.chunk + window < tensor.place.chunks) return;
+        if (memory_.empty() || has_more) return;
         lane.accepted.kept = true;
         std::memcpy(memory_.data() + values_bytes_ * index, tensor.chunk_out(lane.chunk), bytes);
     }

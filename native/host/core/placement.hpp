@@ -25,13 +25,12 @@ struct Place {
 
 class Placement {
   public:
-    Placement(std::uint32_t window, std::uint32_t values_per_packet)
-        : window_(window), values_(values_per_packet) {}
+    explicit Placement(std::uint32_t window) : window_(window) {}
 
-    // Of the next tensor, which is not empty.
-    Place next(const TensorRequest &request) {
+    // Of the next tensor, which is not empty and has so many values in a chunk.
+    Place next(const TensorRequest &request, std::uint32_t values) {
         Place place;
-        place.chunks = (request.elems + values_ - 1) / values_;
+        place.chunks = (request.elems + values - 1) / values;
         place.first_lane = first_lane_;
         std::uint64_t lanes_taken = place.chunks;
         if (is_float(request.type) && place.chunks <= window_) {
@@ -49,7 +48,6 @@ class Placement {
 
   private:
     std::uint32_t window_;
-    std::uint64_t values_;
     std::uint32_t first_lane_ = 0;  // of the next tensor
     ExponentHistories histories_;
 };

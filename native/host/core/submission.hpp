@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "host/core/codec.hpp"
 #include "host/core/digest.hpp"
 #include "host/core/placement.hpp"
 #include "host/core/worker_types.hpp"
@@ -49,16 +50,17 @@ class SubmissionOrder {
   public:
     // window: W.
     SubmissionOrder(std::uint32_t window, std::uint32_t values_per_packet)
-        : values_per_packet_(values_per_packet), placement_(window, values_per_packet) {}
+        : values_per_packet_(values_per_packet), placement_(window) {}
 
     Submission next(const TensorRequest &request) {
         digest_.add(request);
         Submission submission;
         submission.request = request;
-        if (request.elems > 0) submission.place = placement_.next(request);
+        const std::uint32_t per_chunk = values_per_packet_ * codec_of(request.type).values_per_word;
+        if (request.elems > 0) submission.place = placement_.next(request, per_chunk);
         submission.first_order = next_order_;
         submission.digest = digest_.value();
-        submission.values_per_chunk = values_per_packet_;
+        submission.values_per_chunk = per_chunk;
         next_order_ += submission.place.chunks;
         return submission;
     }

@@ -13,7 +13,7 @@ namespace ina::host {
 WorkerCore::WorkerCore(const WorkerConfig &config, congestion::Control control,
                        const PacketMemory &memory)
     : config_(checked(config)), tree_(own_tree(config_)), window_(window_of(config_)),
-      first_own_(config_.first_lane), codec_(config_),
+      first_own_(config_.first_lane), schedule_(window_), codec_(config_),
       recovery_(config_.lanes, config_.rto, std::move(control.window), small_share(config_)),
       claims_(std::move(control.claims)), lanes_(config_.lanes),
       frames_(lane_count(), values_bytes(), config_.framing.prefix_bytes(), memory),
@@ -33,8 +33,6 @@ void WorkerCore::submit(const Submission &submission, std::int64_t now_ns) {
         throw std::invalid_argument("tensor id is in use: " + std::to_string(id));
     }
     const Place &place = submission.place;
-    const std::uint64_t full_rounds = place.chunks / window_;  // of all lanes
-    const std::uint64_t rest = place.chunks % window_;
     Tensor *tensor = nullptr;  // until a lane of ours has a part of it
     for (std::uint32_t i = 0; i < place.lanes(window_); ++i) {
         const std::uint32_t index = own_index(place.first_lane + i);
@@ -43,7 +41,7 @@ void WorkerCore::submit(const Submission &submission, std::int64_t now_ns) {
             if (tensors_.empty()) last_progress_ns_ = now_ns;
             tensor = &tensors_.emplace(id, Tensor{submission, 0}).first->second;
         }
-        tensor->chunks_left += full_rounds + (i < rest ? 1 : 0);
+        tensor->chunks_left += schedule_.count_from(place, i);
         Lane &lane = lanes_[index];
         lane.queue.push_back({tensor, i});
         if (lane.state == LaneState::kIdle) start_next_assignment(lane);
@@ -249,7 +247,9 @@ inline bool WorkerCore::accepts(Lane &lane, const wire::Header &header,
 
 // The lane has its result: on to what it sends next.
 inline void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exponent) {
-    kept_.remember(lane, own_index(lane.seq), window_, has_sums && codec_.gets(lane));
+    const std::uint64_t next = schedule_.next(lane);
+    kept_.remember(lane, own_index(lane.seq), next != Schedule::kNone,
+                   has_sums && codec_.gets(lane));
     lane.seq += window_;
     lane.number += window_;
     lane.has_history = true;
@@ -272,8 +272,8 @@ inline void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exp
     }
     lane.on(LaneEvent::kSums);
     const bool tensor_done = --tensor.chunks_left == 0;
-    if (lane.chunk + window_ < tensor.place.chunks) {
-        lane.chunk += window_;
+    if (next != Schedule::kNone) {
+        lane.chunk = next;
         lane.exponent = next_exponent;
         if (are_floats) {
             make_ready(lane, LaneEvent::kNextKnown);
@@ -365,7 +365,8 @@ std::vector<PendingTensor> WorkerCore::pending() const {
     const auto mark = [&](const Tensor &tensor, std::uint64_t first) {
         std::vector<bool> &chunks = undone[tensor.request.id];
         chunks.resize(tensor.place.chunks);
-        for (std::uint64_t i = first; i < chunks.size(); i += window_) chunks[i] = true;
+        schedule_.each_from(tensor.place, first,
+                            [&](std::uint64_t chunk) { chunks[chunk] = true; });
     };
     for (const Lane &lane : lanes_) {
         if (lane.tensor != nullptr) mark(*lane.tensor, lane.chunk);

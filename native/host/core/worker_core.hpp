@@ -47,6 +47,7 @@
 #include "host/core/kept_results.hpp"
 #include "host/core/lane.hpp"
 #include "host/core/packet_frames.hpp"
+#include "host/core/schedule.hpp"
 #include "host/core/submission.hpp"
 #include "host/core/worker_config.hpp"
 #include "host/core/worker_types.hpp"
@@ -165,6 +166,7 @@ class WorkerCore {
     Tree tree_;
     std::uint32_t window_;
     std::uint32_t first_own_;  // the first of this core's lanes
+    Schedule schedule_;
     ChunkCodec codec_;
     LossRecovery recovery_;
     std::shared_ptr<congestion::SlotClaims> claims_;  // null: all lanes claim slots

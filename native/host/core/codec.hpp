@@ -1,0 +1,31 @@
+// How a chunk's values become the words of a packet, which the switch adds, and their sums values
+// again. A codec is a row in codec.cpp, by value type.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "host/core/quantize.hpp"
+
+namespace ina::host {
+
+// What the workers agree on of a block of values.
+struct Block {
+    ValueType type;
+    std::uint8_t exponent;  // of floats: that all values fit
+    int summands;           // contributions in a sum
+};
+
+struct Codec {
+    std::uint32_t values_per_word;  // of int32, as the switch adds them
+    // Returns how many words it has written, big-endian.
+    std::size_t (*write)(const Kernels &kernels, const Block &block, const void *values,
+                         std::size_t count, std::uint8_t *words);
+    // divisor: of an average; 1: the sums. words: as on the wire.
+    void (*read)(const Kernels &kernels, const Block &block, const std::uint8_t *words,
+                 std::size_t count, int divisor, void *values);
+};
+
+const Codec &codec_of(ValueType type);
+
+}  // namespace ina::host
