@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +16,15 @@ from ina.protocol.errors import (
     UnknownVersionError,
     ValueCountError,
 )
+from ina.protocol.generated.header_fields import HeaderFields
 from ina.protocol.layout import LAYOUT
 from ina.protocol.spec import (
     ALL_WORKERS,
     HEADER_BYTES,
-    NO_FLAGS,
     VALUE_BYTES,
     VERSION,
     Flag,
     Kind,
-    ValueType,
 )
 
 Values = npt.NDArray[np.int32]
@@ -37,41 +36,17 @@ _COUNT = next(field for field in LAYOUT if field.name == "value_count")
 
 
 @dataclass(frozen=True)
-class Header:
+class Header(HeaderFields):
     """The 32 bytes behind UDP, field by field; spec.FIELDS says what each means.
 
     ``value_type`` may hold a number outside :class:`ValueType` when it was decoded: a switch only
     echoes it, and its meaning is the workers' affair.
     """
 
-    version: int = VERSION
-    kind: Kind = Kind.CONTRIBUTION
-    flags: Flag = NO_FLAGS
-    job: int = 0
-    epoch: int = 0
-    worker: int = 0
-    level: int = 0
-    priority: int = 0
-    slot: int = 0
-    value_type: int = ValueType.INT32
-    value_count: int = 0
-    seq: int = 0
-    contributors: int = 0
-    exponent: int = 0
-    next_exponent: int = 0
-    digest: int = 0
-    check: int = 0
-    path: int = 0
-    copy: int = 0
-
     @property
     def is_to_all(self) -> bool:
         """Whether it is a result for whoever of the job receives it."""
         return self.kind is Kind.RESULT and self.worker == ALL_WORKERS
-
-
-if tuple(field.name for field in fields(Header)) != tuple(field.name for field in LAYOUT):
-    raise AssertionError("ina.protocol.codec.Header does not have the fields of spec.FIELDS")
 
 
 def encode_header(header: Header) -> bytes:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +41,35 @@ def test_generated_files_name_their_source(path: str) -> None:
 def test_lost_markers_are_reported(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"docs/protocol\.md lacks the line"):
         emit.stale_files(tmp_path)
+
+
+_TWO_FOR_ONE = """
+import json
+from ina.protocol import spec
+spec.FIELDS = tuple(
+    new for field in spec.FIELDS
+    for new in ((spec.Field("shape", 3, "who"), spec.Field("last", 1, "it ends"))
+                if field.name == "priority" else (field,)))
+from ina.protocol import emit
+from ina.protocol.emit import markdown
+page = markdown.replace_block((emit.ROOT / emit.PAGE).read_text())
+print(json.dumps({emit.PAGE: page, **{path: render() for path, render in emit.TARGETS.items()}}))
+"""
+
+
+def test_a_header_field_is_one_row_of_the_table() -> None:
+    """Two fields in the place of another one are in all that is emitted, and nothing else asks."""
+    command = [sys.executable, "-c", _TWO_FOR_ONE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    texts: dict[str, str] = json.loads(done.stdout)
+    assert texts.keys() == {*emit.TARGETS, emit.PAGE}
+    for path, text in texts.items():
+        assert "shape" in text, path
+        assert "last" in text, path
+        assert "priority" not in text.replace("priority class", ""), path
+    made: dict[str, Any] = {}
+    exec(texts["ina/protocol/generated/header_fields.py"], made)
+    assert (made["HeaderFields"](shape=5).shape, made["HeaderFields"]().last) == (5, 0)
 
 
 def test_check_command() -> None:

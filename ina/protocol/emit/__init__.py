@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ina.protocol.emit import cpp, markdown, p4, scapy_layer, wireshark
+from ina.protocol.emit import cpp, markdown, p4, python, scapy_layer, wireshark
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout: generated files are part of the source tree, not of an installed package."""
@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[3]
 TARGETS: dict[str, Callable[[], str]] = {
     "ina/p4/shared/ina_header.p4": p4.render,
     "native/common/ina_wire.hpp": cpp.render,
+    "ina/protocol/generated/header_fields.py": python.render,
     "ina/protocol/generated/scapy_layer.py": scapy_layer.render,
     "tools/wireshark/ina.lua": wireshark.render,
 }

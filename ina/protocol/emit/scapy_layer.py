@@ -32,7 +32,7 @@ def render() -> str:
             "",
             "",
             "class INA(Packet):",
-            '    """24 bytes behind UDP, then value_count int32 values."""',
+            f'    """{spec.HEADER_BYTES} bytes behind UDP, then value_count int32 values."""',
             "",
             '    name = "INA"',
             "    fields_desc = [",

@@ -16,7 +16,7 @@ FLAGS = ['resend', 'collision', 'ecn', 'overflow', 'non_finite', 'partial', 'rep
 
 
 class INA(Packet):
-    """24 bytes behind UDP, then value_count int32 values."""
+    """32 bytes behind UDP, then value_count int32 values."""
 
     name = "INA"
     fields_desc = [
