@@ -101,53 +101,22 @@ def allreduce(asked: AllReduceOptions) -> None:
     Gloo takes turns with ina; Open MPI, where mpirun and mpi4py are installed, runs after them, on
     loopback only. Gloo and MPI have no avg: they sum and then divide.
     """
-    values = asked.values
     counts, wanted = parse.workers("--workers", asked.workers), parse.sizes("--sizes", asked.sizes)
-    values = values_for(values, asked.link)
-    ways = _ways(asked.verify)
+    values = values_for(asked.values, asked.link)
     congestion = window_of(asked.window, asked.window_option)
-    case = replace(
-        _case(
-            asked.dtype,
-            asked.op,
-            values,
-            asked.transport,
-            asked.threads,
-            ways,
-            asked.repeats,
-            asked.seconds,
-            asked.spoil,
-        ),
-        window="" if congestion is None else congestion.text,
-    )
+    case = replace(_case(asked, values), window="" if congestion is None else congestion.text)
     outputs = asked.outputs("allreduce-memory" if asked.memory else "allreduce", asked.plot)
     rate = check_link(asked.link)
     queue_bytes = queue_bytes_for(asked.queue, rate)
-    if asked.memory and asked.op != "sum":
-        raise InvalidInputError(f"--memory --op {asked.op}: it measures a sum")
-    if asked.memory and asked.baseline is not None:
-        raise InvalidInputError("--memory --baseline: it has no ratios to compare")
-    if asked.memory and len(ways) > 1:
-        raise InvalidInputError(f"--memory --verify {asked.verify}: want one")
     if asked.link != LOOPBACK and asked.transport == "shm":
         raise InvalidInputError(f"--transport shm --link {asked.link}: hosts share no memory")
+    if asked.memory:
+        _check_memory(asked, case)
     torchrun.require("torch")
     settings = {
-        **{
-            "workers": counts,
-            "sizes_bytes": wanted,
-            "dtype": asked.dtype,
-            "op": asked.op,
-            "link": asked.link,
-        },
-        **{
-            "queue": asked.queue,
-            "transport": asked.transport,
-            "threads": asked.threads,
-            "values": values,
-        },
-        **{"verify": list(ways), "window": case.window},
-        **{"memory": asked.memory, "unicast": asked.unicast},
+        **{"workers": counts, "sizes_bytes": wanted, "values": values},
+        **{"verify": list(case.verify), "window": case.window},
+        **asked.named("dtype", "op", "link", "queue", "transport", "threads", "memory", "unicast"),
     }
     if asked.memory:
         _memory(counts, wanted, case, asked.link, queue_bytes, not asked.unicast, settings, outputs)
@@ -185,9 +154,7 @@ def allreduce(asked: AllReduceOptions) -> None:
         rows=plain,
         ratios=bench.ratios(rows, asked.link),
         wrong=sum(row.wrong for row in rows),
-        notes=_notes(
-            asked.link, rate, asked.dtype, asked.op, any(row.multicast for row in rows), ways
-        ),
+        notes=_notes(asked, rate, any(row.multicast for row in rows), case.verify),
     )
     outputs.finish(
         report,
@@ -201,27 +168,30 @@ def allreduce(asked: AllReduceOptions) -> None:
     )
 
 
-def _case(
-    dtype: str,
-    op: str,
-    values: int,
-    transport: str,
-    threads: int,
-    verify: tuple[str, ...],
-    repeats: int,
-    seconds: float,
-    spoil: int,
-) -> bench.AllReduceCase:
-    element_bytes = dtype_bytes(dtype)
-    if op not in _OPS:
-        raise InvalidInputError(f"--op {op}: the network does {' and '.join(_OPS)}")
-    if transport not in _TRANSPORTS:
-        raise InvalidInputError(f"--transport {transport}: want {', '.join(_TRANSPORTS)}")
-    check_threads("--threads", threads)
-    check_samples(repeats, seconds)
+def _case(asked: AllReduceOptions, values: int) -> bench.AllReduceCase:
+    verify = _ways(asked.verify)
+    element_bytes = dtype_bytes(asked.dtype)
+    if asked.op not in _OPS:
+        raise InvalidInputError(f"--op {asked.op}: the network does {' and '.join(_OPS)}")
+    if asked.transport not in _TRANSPORTS:
+        raise InvalidInputError(f"--transport {asked.transport}: want {', '.join(_TRANSPORTS)}")
+    check_threads("--threads", asked.threads)
+    check_samples(asked.repeats, asked.seconds)
     return bench.AllReduceCase(
-        dtype, element_bytes, op, values, repeats, seconds, transport, spoil, threads, verify
+        dtype_bytes=element_bytes,
+        values=values,
+        verify=verify,
+        **asked.named("dtype", "op", "repeats", "seconds", "transport", "spoil", "threads"),
     )
+
+
+def _check_memory(asked: AllReduceOptions, case: bench.AllReduceCase) -> None:
+    if asked.op != "sum":
+        raise InvalidInputError(f"--memory --op {asked.op}: it measures a sum")
+    if asked.baseline is not None:
+        raise InvalidInputError("--memory --baseline: it has no ratios to compare")
+    if len(case.verify) > 1:
+        raise InvalidInputError(f"--memory --verify {asked.verify}: want one")
 
 
 def _ways(verify: str) -> tuple[str, ...]:
@@ -242,8 +212,9 @@ def _cells(row: cells.Row) -> tuple[Any, ...]:
 
 
 def _notes(
-    link: str, rate: float | None, dtype: str, op: str, multicast: bool, verify: tuple[str, ...]
+    asked: AllReduceOptions, rate: float | None, multicast: bool, verify: tuple[str, ...]
 ) -> list[str]:
+    link, dtype, op = asked.link, asked.dtype, asked.op
     notes = [
         "time: median of samples, each of the slowest rank; ±: between the quartiles; lost: packets"
         " of all samples and ranks that were sent again for a loss (--json: the other resends, too)"

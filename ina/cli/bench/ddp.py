@@ -99,8 +99,8 @@ def ddp(asked: DdpOptions) -> None:
     report = Report(
         bench=outputs.bench,
         settings={
-            **{"models": names, "workers": counts, "link": asked.link, "values": values},
-            **{"compute_ms": asked.compute_ms, "unicast": asked.unicast},
+            **{"models": names, "workers": counts, "values": values},
+            **asked.named("link", "compute_ms", "unicast"),
         },
         rows=plain,
         ratios=bench.ratios(rows, asked.link),

@@ -74,13 +74,10 @@ class HostsOptions(ComparedOptions):
 @command(HostsOptions)
 def hosts(asked: HostsOptions) -> None:
     """All-reduce over hosts of several ranks, with nodes on them and without, beside Gloo."""
-    values = asked.values
     if not 2 <= asked.ranks <= MAX_WORKERS:
         raise InvalidInputError(f"--ranks {asked.ranks}: want 2 to {MAX_WORKERS}")
-    if (
-        not 1 <= asked.count <= MAX_WORKERS // asked.ranks
-    ):  # without nodes one switch sums all of them
-        most = MAX_WORKERS // asked.ranks
+    most = MAX_WORKERS // asked.ranks  # without nodes one switch sums all of them
+    if not 1 <= asked.count <= most:
         raise InvalidInputError(f"--hosts {asked.count}: want 1 to {most} of {asked.ranks} ranks")
     element_bytes = dtype_bytes(asked.dtype)
     check_seconds(asked.seconds)
@@ -91,7 +88,7 @@ def hosts(asked: HostsOptions) -> None:
     outputs = asked.outputs("hosts")
     check_link(next(iter(rates)))
     torchrun.require("torch")
-    values = values_for(values, asked.link)
+    values = values_for(asked.values, asked.link)
     case = bench.AllReduceCase(
         *(asked.dtype, element_bytes, "sum", values, asked.repeats, asked.seconds),
         spoil=asked.spoil,
@@ -127,14 +124,8 @@ def hosts(asked: HostsOptions) -> None:
             ) as where:
                 bench.measure(where, wanted, case, on_rows)
     settings = {
-        **{
-            "hosts": asked.count,
-            "ranks": asked.ranks,
-            "sizes_bytes": wanted,
-            "dtype": asked.dtype,
-            "links": links,
-        },
-        **{"unshaped": asked.unshaped, "values": values, "unicast": asked.unicast},
+        **{"hosts": asked.count, "sizes_bytes": wanted, "links": links, "values": values},
+        **asked.named("ranks", "dtype", "unshaped", "unicast"),
     }
     report = Report(
         bench=outputs.bench,

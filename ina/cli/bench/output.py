@@ -114,8 +114,14 @@ class Outputs:
             raise typer.Exit(1)
 
 
+class _Named:
+    def named(self, *names: str) -> dict[str, Any]:
+        """Those of the options, by name, for a report's settings."""
+        return {name: getattr(self, name) for name in names}
+
+
 @dataclass(frozen=True, kw_only=True)
-class SavedOptions:
+class SavedOptions(_Named):
     """Of benchmarks: where the report goes."""
 
     save: SaveOption = None
@@ -127,7 +133,7 @@ class SavedOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparedOptions:
+class ComparedOptions(_Named):
     """Of those that have ratios: what these are compared with, too."""
 
     save: SaveOption = None

@@ -73,7 +73,6 @@ class RacksOptions(ComparedOptions):
 @command(RacksOptions)
 def racks(asked: RacksOptions) -> None:
     """All-reduce over racks below a spine whose switches all sum, in turns with Gloo's ring."""
-    values = asked.values
     if not 2 <= asked.workers <= _MAX_WORKERS:
         raise InvalidInputError(f"--workers {asked.workers}: want 2 to {_MAX_WORKERS}")
     if not 2 <= asked.count <= min(network.MAX_RACKS, asked.workers):
@@ -88,7 +87,7 @@ def racks(asked: RacksOptions) -> None:
     outputs = asked.outputs("racks")
     check_link(asked.link)
     torchrun.require("torch")
-    values = values_for(values, asked.link)
+    values = values_for(asked.values, asked.link)
     case = bench.AllReduceCase(
         *(asked.dtype, element_bytes, "sum", values, asked.repeats, asked.seconds),
         transport="udp",
@@ -126,19 +125,8 @@ def racks(asked: RacksOptions) -> None:
             ) as where:
                 bench.measure(where, wanted, case, on_rows)
     settings = {
-        **{
-            "workers": asked.workers,
-            "racks": asked.count,
-            "sizes_bytes": wanted,
-            "dtype": asked.dtype,
-        },
-        **{
-            "link": asked.link,
-            "uplinks": list(rates),
-            "unshaped": asked.unshaped,
-            "values": values,
-        },
-        "unicast": asked.unicast,
+        **{"racks": asked.count, "sizes_bytes": wanted, "uplinks": list(rates), "values": values},
+        **asked.named("workers", "dtype", "link", "unshaped", "unicast"),
     }
     report = Report(
         bench=outputs.bench,

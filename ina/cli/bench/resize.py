@@ -68,13 +68,8 @@ def resize(asked: ResizeOptions) -> None:
     with steps("resize", len(round_trips_us) * asked.trials * len(KINDS)) as bar:
         found = bench.measure(plan, case, round_trips_us, bar.say, bar.done)
     settings = {
-        **{
-            "round_trips_us": round_trips_us,
-            "workers": asked.workers,
-            "slots": asked.slots,
-            "link": asked.link,
-        },
-        **{"size_bytes": size_bytes, "values": values, "trials": asked.trials},
+        **{"round_trips_us": round_trips_us, "size_bytes": size_bytes, "values": values},
+        **asked.named("workers", "slots", "link", "trials"),
     }
     report = Report(
         bench=outputs.bench,

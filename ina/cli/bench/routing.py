@@ -77,13 +77,8 @@ def routing(asked: RoutingOptions) -> None:
     report = Report(
         bench=outputs.bench,
         settings={
-            **{
-                "uplinks": list(rates),
-                "link": asked.link,
-                "placements": wanted,
-                "width": asked.width,
-            },
-            **{"steps": asked.count, "rounds": asked.rounds},
+            **{"uplinks": list(rates), "placements": wanted, "steps": asked.count},
+            **asked.named("link", "width", "rounds"),
         },
         rows=rows_of(found),
         ratios=ratios,

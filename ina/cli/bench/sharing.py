@@ -155,24 +155,19 @@ def sharing(asked: SharingOptions) -> None:
             rows.extend(rows_of(found))
             ratios.extend(bench.ratios(found, asked.link))
     settings = {
-        **{
-            "jobs": counts,
-            "workers": asked.workers,
-            "slots": asked.slots,
-            "size_bytes": size_bytes,
-        },
-        **{"steps": asked.job_steps, "compute": asked.compute, "link": asked.link, "ways": chosen},
-        **{
-            "aggregator_link": asked.aggregator_link,
-            "round_trip_us": round_trip_us,
-            "values": values,
-        },
-        **{
-            "switch": asked.switch,
-            "slot_age_us": asked.slot_age_us,
-            "rounds": asked.rounds,
-            "seed": asked.seed,
-        },
+        **{"jobs": counts, "size_bytes": size_bytes, "steps": asked.job_steps},
+        **{"ways": chosen, "round_trip_us": round_trip_us, "values": values},
+        **asked.named(
+            "workers",
+            "slots",
+            "compute",
+            "link",
+            "aggregator_link",
+            "switch",
+            "slot_age_us",
+            "rounds",
+            "seed",
+        ),
     }
     report = Report(
         bench=outputs.bench,

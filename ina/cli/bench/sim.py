@@ -77,17 +77,7 @@ def sim(asked: SimOptions) -> None:
         parse.workers("--workers", asked.workers),
         parse.shares("--losses", asked.losses),
     )
-    case = _case(
-        asked.link,
-        asked.queue,
-        asked.window,
-        asked.size,
-        asked.dtype,
-        asked.values,
-        asked.rounds,
-        asked.steps_each,
-        asked.seed,
-    )
+    case = _case(asked)
     if asked.scenarios is not None and not asked.scenarios.is_dir():
         raise InvalidInputError(f"--scenarios {asked.scenarios}: there is no such folder")
     outputs = asked.outputs("sim")
@@ -104,15 +94,13 @@ def sim(asked: SimOptions) -> None:
         Report(
             bench=outputs.bench,
             settings={
-                **{"workers": counts, "losses": shares, "link": asked.link, "queue": asked.queue},
+                **{"workers": counts, "losses": shares, "values": case.values},
                 **{
-                    "window": asked.window,
-                    "size": asked.size,
-                    "dtype": asked.dtype,
-                    "values": case.values,
+                    "steps": asked.steps_each,
+                    "burst_bytes": case.burst_bytes,
+                    "costs": asdict(costs),
                 },
-                **{"rounds": asked.rounds, "steps": asked.steps_each, "seed": asked.seed},
-                **{"burst_bytes": case.burst_bytes, "costs": asdict(costs)},
+                **asked.named("link", "queue", "window", "size", "dtype", "rounds", "seed"),
             },
             rows=plain,
             ratios=[],
@@ -129,42 +117,32 @@ def sim(asked: SimOptions) -> None:
         raise typer.Exit(1)
 
 
-def _case(
-    link: str,
-    queue: str,
-    window: str,
-    size: str,
-    dtype: str,
-    values: int,
-    rounds: int,
-    steps_each: int,
-    seed: int,
-) -> both.AgreementCase:
-    if window not in ALGORITHMS:
-        raise InvalidInputError(f"--window {window}: want {', '.join(ALGORITHMS)}")
-    known = next((it for it in DTYPES if it == dtype), None)
+def _case(asked: SimOptions) -> both.AgreementCase:
+    if asked.window not in ALGORITHMS:
+        raise InvalidInputError(f"--window {asked.window}: want {', '.join(ALGORITHMS)}")
+    known = next((it for it in DTYPES if it == asked.dtype), None)
     if known is None:
-        raise InvalidInputError(f"--dtype {dtype}: the network sums {', '.join(DTYPES)}")
-    tensor_bytes, *more = parse.sizes("--size", size)
+        raise InvalidInputError(f"--dtype {asked.dtype}: the network sums {', '.join(DTYPES)}")
+    tensor_bytes, *more = parse.sizes("--size", asked.size)
     if more:
-        raise InvalidInputError(f"--size {size}: want one size")
-    rate = check_link(link)
+        raise InvalidInputError(f"--size {asked.size}: want one size")
+    rate = check_link(asked.link)
     if rate is None:
-        raise InvalidInputError(f"--link {link}: want a rate, as 100mbit")
+        raise InvalidInputError(f"--link {asked.link}: want a rate, as 100mbit")
     itemsize = dtype_of(TensorSpec(elems=1, dtype=known)).itemsize
     return both.AgreementCase(
-        link=link,
+        link=asked.link,
         rate_bit_s=rate,
-        queue_bytes=queue_bytes_for(queue, rate),
+        queue_bytes=queue_bytes_for(asked.queue, rate),
         burst_bytes=burst_bytes(rate),
-        algorithm=window,
+        algorithm=asked.window,
         dtype=known,
         elems=tensor_bytes // itemsize,
         tensor_bytes=tensor_bytes // itemsize * itemsize,
-        values=values_for(values, link),
-        rounds=rounds,
-        steps=steps_each,
-        seed=seed,
+        values=values_for(asked.values, asked.link),
+        rounds=asked.rounds,
+        steps=asked.steps_each,
+        seed=asked.seed,
     )
 
 

@@ -80,18 +80,8 @@ def stopped(asked: StoppedOptions) -> None:
     with steps("stopped", len(ages_us) * asked.trials * len(WHO)) as bar:
         found = bench.measure(plan, case, ages_us, bar.say, bar.done)
     settings = {
-        **{
-            "slot_ages_us": ages_us,
-            "workers": asked.workers,
-            "slots": asked.slots,
-            "size_bytes": size_bytes,
-        },
-        **{
-            "link": asked.link,
-            "round_trip_us": asked.round_trip_us,
-            "values": values,
-            "trials": asked.trials,
-        },
+        **{"slot_ages_us": ages_us, "size_bytes": size_bytes, "values": values},
+        **asked.named("workers", "slots", "link", "round_trip_us", "trials"),
     }
     rows = rows_of(found)
     report = Report(

@@ -79,13 +79,8 @@ def switch(asked: SwitchOptions) -> None:
     report = Report(
         bench=outputs.bench,
         settings={
-            **{
-                "values": builds,
-                "workers": counts,
-                "seconds": asked.seconds,
-                "repeats": asked.repeats,
-            },
-            "unicast": asked.unicast,
+            **{"values": builds, "workers": counts},
+            **asked.named("seconds", "repeats", "unicast"),
         },
         rows=rows_of(rows),
         ratios=ratios(rows),
