@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ina.errors import InaError
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from tests.sharing.worker import JOIN_TIMEOUT_S, OP_TIMEOUT_S, Plan, check
 
 WRONG, FAILED = 4, 3
@@ -65,8 +65,7 @@ def main(controller: str, rank: int, text: str) -> dict[str, Any]:
     plan = Plan.load(text)
     with Session.join(
         *(controller, plan.name, rank, plan.world_size),
-        timeout_s=JOIN_TIMEOUT_S,
-        op_timeout_s=OP_TIMEOUT_S,
+        options=WorkerOptions(timeout_s=JOIN_TIMEOUT_S, op_timeout_s=OP_TIMEOUT_S),
     ) as session:
         ends_s, early = time.monotonic() + FIRST_S, session.stats()
 

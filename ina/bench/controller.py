@@ -24,7 +24,9 @@ from ina.bench.spread import percentile, spread
 from ina.emulate.nodes import controller_toml
 from ina.errors import DeadlineError, InaError
 from ina.host.calls import Credentials
-from ina.host.client import ControllerClient
+from ina.host.client import GrpcWire, process_name
+from ina.host.member.client import ControllerClient
+from ina.host.thread_driver import ThreadDriver
 from ina.p4 import names
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
@@ -63,7 +65,9 @@ class Client:
 
     def __init__(self, address: str, workers: int) -> None:
         self.workers = workers
-        self.client = ControllerClient(address, timeout_s=_JOIN_S)
+        self.driver = ThreadDriver("bench")
+        wire = GrpcWire(address, self.driver)
+        self.client = ControllerClient(wire, process_name(), timeout_s=_JOIN_S)
         self.pool = ThreadPoolExecutor(workers)
 
     def admit(self, name: str) -> list[pb2.JoinReply]:
@@ -74,14 +78,16 @@ class Client:
         request = pb2.CreateJobRequest(
             name=name, world_size=self.workers, slots=_SLOTS, wire_version=VERSION
         )
-        self.client.create_job(request)
-        return self.client.join(
-            pb2.JoinRequest(
-                name=name,
-                rank=rank,
-                host=_HOST,
-                udp_port=_FIRST_UDP_PORT + rank,
-                timeout_s=_JOIN_S,
+        self.driver.run(self.client.create_job(request, _JOIN_S))
+        return self.driver.run(
+            self.client.join(
+                pb2.JoinRequest(
+                    name=name,
+                    rank=rank,
+                    host=_HOST,
+                    udp_port=_FIRST_UDP_PORT + rank,
+                    timeout_s=_JOIN_S,
+                )
             )
         )
 
@@ -90,14 +96,16 @@ class Client:
         times = []
         for rank, reply in enumerate(replies):
             started = time.perf_counter()
-            self.client.leave(Credentials(name, rank, reply.epoch, reply.member_key))
+            self.driver.run(
+                self.client.leave(Credentials(name, rank, reply.epoch, reply.member_key))
+            )
             times.append(time.perf_counter() - started)
         return times
 
     def close(self) -> None:
         """Ends its threads and connections."""
         self.pool.shutdown()
-        self.client.close()
+        self.client.wire.close()
 
 
 def measure(

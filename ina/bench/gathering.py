@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.host.wishes import Wishes
 from ina.p4.names import DEFAULT_MODE
 
@@ -32,15 +32,17 @@ def joined(
         job,
         rank,
         workers,
-        slots=slots,
-        host=os.environ.get("INA_HOST"),
-        tenant=tenant,
-        transport="udp",
-        threads=1,
-        mode=mode,
-        wishes=Wishes(queue_s=TIMEOUT_S),
-        timeout_s=TIMEOUT_S,
-        op_timeout_s=TIMEOUT_S,
+        WorkerOptions(
+            slots=slots,
+            host=os.environ.get("INA_HOST"),
+            tenant=tenant,
+            transport="udp",
+            threads=1,
+            mode=mode,
+            wishes=Wishes(queue_s=TIMEOUT_S),
+            timeout_s=TIMEOUT_S,
+            op_timeout_s=TIMEOUT_S,
+        ),
     )
 
 

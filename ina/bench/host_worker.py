@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 
 _IN_FLIGHT = 2
 _GO_ON = 1
@@ -28,10 +28,12 @@ def main() -> None:
         os.environ.get("INA_JOB", "bench-switch"),
         rank,
         workers,
-        timeout_s=_TIMEOUT_S,
-        host=os.environ.get("INA_HOST"),
-        op_timeout_s=_TIMEOUT_S,
-        transport="udp",
+        WorkerOptions(
+            timeout_s=_TIMEOUT_S,
+            host=os.environ.get("INA_HOST"),
+            op_timeout_s=_TIMEOUT_S,
+            transport="udp",
+        ),
     ) as session:
         numbers = np.arange(elems, dtype=np.int32) % 1000
         array, results = numbers + rank, [np.empty(elems, np.int32) for _ in range(_IN_FLIGHT)]

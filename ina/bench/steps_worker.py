@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ina.bench.cpu import cpu_ns, thread
-from ina.host import Session, SessionStats
+from ina.host import Session, SessionStats, WorkerOptions
 from ina.sim.scenario import TensorSpec
 from ina.sim.tensors import Place
 
@@ -74,11 +74,13 @@ def main() -> None:
         JOB,
         rank,
         workers,
-        timeout_s=_TIMEOUT_S,
-        host=os.environ.get("INA_HOST"),
-        op_timeout_s=_TIMEOUT_S,
-        transport="udp",
-        threads=1,
+        WorkerOptions(
+            timeout_s=_TIMEOUT_S,
+            host=os.environ.get("INA_HOST"),
+            op_timeout_s=_TIMEOUT_S,
+            transport="udp",
+            threads=1,
+        ),
     ) as session:
         began_us = time.monotonic_ns() // 1000
         session.all_reduce(arrays[0], out=arrays[0])

@@ -26,6 +26,7 @@ from ina.host.errors import (
 )
 from ina.host.handle import Handle
 from ina.host.metrics import serve_metrics
+from ina.host.options import WorkerOptions
 from ina.host.session import Session
 from ina.host.stats import SessionStats
 from ina.host.ticket import Ticket
@@ -58,6 +59,7 @@ __all__ = [
     "UnsupportedOpError",
     "Wishes",
     "WorkerLostError",
+    "WorkerOptions",
     "WorldSizeError",
     "one_switch",
     "serve_metrics",

@@ -6,12 +6,10 @@ library does not know: who runs workers, as ``ina.torch`` does, brings it.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ina.host.ticket import Ticket
 from ina.rpc import controller_pb2 as pb2
 
 
@@ -22,25 +20,6 @@ class AggregatorPlace:
     host: str  # IPv4 address that switches see
     udp_port: int
     port: int  # its own port towards them
-
-
-class OthersHere:
-    """The ranks beside this one that have not left the job, as far as was heard."""
-
-    def __init__(self, ticket: Ticket) -> None:
-        self._here = set(range(ticket.world_size)) - {ticket.rank}
-        self._changed = threading.Condition()
-
-    def left(self, ranks: Iterable[int]) -> None:
-        """These have."""
-        with self._changed:
-            self._here.difference_update(ranks)
-            self._changed.notify_all()
-
-    def wait(self, timeout_s: float) -> bool:
-        """Until all have; returns whether they have in that time."""
-        with self._changed:
-            return self._changed.wait_for(lambda: not self._here, timeout_s)
 
 
 class OwnAggregator(Protocol):

@@ -1,6 +1,6 @@
 """What a worker says to a controller, and what it makes of the answers. No I/O.
 
-Whoever carries it (:mod:`ina.host.client` over gRPC, ``ina.sim`` in virtual time) says the same.
+Whoever carries it (:class:`ina.host.member.client.Wire`) says the same.
 """
 
 from __future__ import annotations

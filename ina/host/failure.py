@@ -2,45 +2,41 @@
 
 from __future__ import annotations
 
-from ina.extension.host import Corruption, StallReport, TransportStats
+from dataclasses import dataclass
+
+from ina.extension.host import Corruption, EngineStats, StallReport
 from ina.host.node import NodePlace
 from ina.host.progress import Submitted
 from ina.host.ticket import Ticket
 from ina.protocol.collective import Collective
 
 
-def describe_stall(
-    ticket: Ticket,
-    report: StallReport,
-    stats: TransportStats,
-    node: NodePlace | None = None,
-    said: str | None = None,
-) -> str:
-    """Return one line for a session that gave up.
+@dataclass(frozen=True)
+class Situation:
+    """What is seen of a session whose reduction does not finish."""
 
-    `node`: this host's, which it sends to; `said`: what the controller says about it.
-    """
+    stats: EngineStats
+    node: NodePlace | None = None  # this host's, which it sends to
+    is_shm: bool = False  # it sends over shared memory
+    said: str | None = None  # by the controller about it
+
+
+def describe_stall(ticket: Ticket, report: StallReport, now: Situation) -> str:
+    """Return one line for a session that gave up."""
     seq = f"; oldest unanswered sequence number {report.oldest_seq}" if report.anything_sent else ""
     return (
         f"{who(ticket)}: no result for {report.waited_ns / 1e9:.1f} s{seq} "
-        f"({report.in_flight} packets in flight, {_progress(stats)}): "
-        f"{said or _cause(ticket, stats, report.oldest_seq, node)}"
+        f"({report.in_flight} packets in flight, {_progress(now.stats)}): "
+        f"{now.said or _cause(ticket, now, report.oldest_seq)}"
     )
 
 
-def describe_wait(
-    ticket: Ticket,
-    timeout_s: float,
-    stats: TransportStats,
-    oldest_seq: int,
-    node: NodePlace | None = None,
-    said: str | None = None,
-) -> str:
+def describe_wait(ticket: Ticket, timeout_s: float, oldest_seq: int, now: Situation) -> str:
     """Return one line for a wait that ended before the reduction did; see describe_stall()."""
     return (
         f"{who(ticket)}: not done after waiting {timeout_s:g} s "
-        f"({stats.in_flight} packets in flight, {_progress(stats)}): "
-        f"{said or _cause(ticket, stats, oldest_seq, node)}"
+        f"({now.stats.in_flight} packets in flight, {_progress(now.stats)}): "
+        f"{now.said or _cause(ticket, now, oldest_seq)}"
     )
 
 
@@ -84,7 +80,7 @@ def who(ticket: Ticket) -> str:
     return f"job {ticket.job_name!r} rank {ticket.rank} of {ticket.world_size}"
 
 
-def _progress(stats: TransportStats) -> str:
+def _progress(stats: EngineStats) -> str:
     worker = stats.worker
     results = worker.chunks_done + worker.exponent_rounds
     if results == 0:
@@ -92,15 +88,15 @@ def _progress(stats: TransportStats) -> str:
     return f"{results} completed, last sequence number {worker.last_seq}"
 
 
-def _cause(ticket: Ticket, stats: TransportStats, seq: int, node: NodePlace | None) -> str:
+def _cause(ticket: Ticket, now: Situation, seq: int) -> str:
     """`seq`: the number of the packet that has waited longest."""
-    is_shm = stats.kind == "shm"
+    stats, node, is_shm = now.stats, now.node, now.is_shm
     where = "shared memory" if is_shm else ticket.node_of(seq)
     if node is not None:
         where = f"this host's node, in rank {node.rank}'s process"
     worker = stats.worker
     results = worker.chunks_done + worker.exponent_rounds
-    if stats.channel.refused and not worker.packets_received:
+    if stats.refused and not worker.packets_received:
         if node is not None:
             return f"{where}, has closed the shared memory"
         if is_shm:

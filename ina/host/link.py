@@ -6,8 +6,9 @@ import logging
 from typing import Literal, Protocol, get_args
 
 from ina.errors import InvalidInputError
-from ina.extension.host import Framing, RtoLimits, Transport, TransportOptions, WorkerConfig
+from ina.extension.host import Transport, TransportOptions, WorkerConfig
 from ina.host.errors import NoSwitchHereError, TransportError
+from ina.host.member.join_link import JoinLink
 from ina.host.shm import ShmLink
 from ina.host.udp import UdpLink
 
@@ -17,57 +18,15 @@ TransportName = Literal["auto", "udp", "shm"]
 """``auto``: shared memory where the switch offers it and is on this host, else UDP."""
 
 
-class SwitchLink(Protocol):
-    """Open towards the switch; what a session sends over."""
+class SwitchLink(JoinLink, Protocol):
+    """What a session sends over."""
 
     @property
     def name(self) -> str:
         """For people: "shared memory" or "UDP host:port"."""
 
-    @property
-    def address(self) -> tuple[str, int]:
-        """IPv4 address and UDP port that the switch sees as this worker's."""
-
-    @property
-    def leads_to(self) -> tuple[str, int] | None:
-        """IPv4 address and UDP port that packets go to without being told; None: the ticket's."""
-
-    @property
-    def switch_port(self) -> int:
-        """Number of the switch's port; 0: the controller knows."""
-
-    @property
-    def rto(self) -> RtoLimits:
-        """How soon packets are sent again."""
-
-    @property
-    def framing(self) -> Framing:
-        """What stands in front of INA's header in its packets."""
-
-    def lead_to(self, host: str, udp_port: int) -> None:
-        """Packets go to this node without being told, if that is for the link to say.
-
-        To be called before transport(). Raises TransportError.
-        """
-
-    def set_dscp(self, dscp: int) -> None:
-        """What its packets carry from now on, 0 to 63, where they have IP headers.
-
-        To be called before transport(). Raises TransportError.
-        """
-
     def transport(self, config: WorkerConfig, options: TransportOptions) -> Transport:
         """Start to work over it. Raises RuntimeError."""
-
-    @property
-    def is_listening(self) -> bool:
-        """Whether results that the switch sends to several workers at once come here, too."""
-
-    def stop_listening(self) -> None:
-        """No longer. To be told to a transport first. Idempotent."""
-
-    def close(self) -> None:
-        """Let go of the descriptors, not of the transport's. Idempotent."""
 
 
 def check_transport(name: str, value: str) -> None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 from ina.congestion import Choice, Congestion, CongestionError, WindowError
 from ina.extension.host import Framing, RtoLimits, WorkerConfig
+from ina.host.member.join_link import JoinLink
+from ina.host.options import WorkerOptions
 from ina.host.ticket import Ticket
 from ina.host.windows import Windows
+
+_M = TypeVar("_M", bound="Manner")
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,18 @@ class Manner:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "windows", Windows(self.congestion))
+
+    @classmethod
+    def of(cls: type[_M], options: WorkerOptions, ticket: Ticket, link: JoinLink) -> _M:
+        """As `options` say, over `link`; `ticket`: the one that it joined with."""
+        return cls(
+            stall_timeout_ns=int(options.op_timeout_s * 1e9),
+            rto=link.rto,
+            keep_results=options.recoverable,
+            congestion=options.congestion,
+            leads_to=link.leads_to or ticket.switch,
+            framing=link.framing,
+        )
 
     def config(self, ticket: Ticket) -> WorkerConfig:
         """What the core is told."""
@@ -50,7 +67,7 @@ class Manner:
             raise CongestionError(
                 f"job {ticket.job_name!r} rank {ticket.rank}: the controller asks for"
                 f" {congestion.algorithm!r}, a class of Python's, and a worker imports none"
-                " that it did not ask for itself: Session(congestion=...) or INA_WINDOW"
+                " that it did not ask for itself: WorkerOptions(congestion=...) or INA_WINDOW"
             )
         return congestion.choice()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from ina.extension.host import TransportEngine
@@ -30,7 +29,7 @@ class ProgressReporter:
     def __init__(
         self,
         transport: TransportEngine,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float],
         wishes: Wishes | None = None,
     ) -> None:
         """`wishes`: said again with each report, for a controller that was started again."""

@@ -10,49 +10,41 @@ import warnings
 from collections.abc import Callable
 from typing import Literal, overload
 
-from ina.congestion import Congestion
 from ina.errors import InaError, InvalidInputError
-from ina.extension.host import Operation, TransportOptions
+from ina.extension.host import Operation, Transport, TransportOptions
 from ina.host import arrays, at_exit, failure, metrics
 from ina.host import threads as thread_counts
-from ina.host.aggregator import OwnAggregator
 from ina.host.arrays import Array
-from ina.host.calls import Credentials
-from ina.host.client import ControllerClient
+from ina.host.client import GrpcWire, process_name
 from ina.host.errors import (
-    ControllerError,
-    InvalidTicketError,
-    MembershipEndedError,
     OperationTimeoutError,
     SessionClosedError,
     SessionFrozenError,
     TransportError,
 )
-from ina.host.failure_latch import FailureLatch, OnFailure
 from ina.host.frozen import Frozen, export_of
+from ina.host.halts import HaltWatch
 from ina.host.handle import Handle
 from ina.host.in_flight import InFlight
-from ina.host.join import Grant, JoinRequest, describe_grant, join, leave
-from ina.host.link import SwitchLink, TransportName, check_transport
+from ina.host.joined import Joined
+from ina.host.link import SwitchLink
 from ina.host.manner import Manner
-from ina.host.membership import Membership
-from ina.host.node import NodeOfHost
-from ina.host.progress import ProgressReporter
+from ina.host.member.client import ControllerClient
+from ina.host.member.core import MemberCore
+from ina.host.member.join import Grant, JoinRequest, join, leave
+from ina.host.member.latch import FailureLatch, Voice
+from ina.host.options import USUAL, WorkerOptions
+from ina.host.own_host import RealHost
 from ina.host.remapping import Remapping
+from ina.host.shared_results import SharedResults
 from ina.host.stats import SessionStats
-from ina.host.stop import Stop
+from ina.host.thread_driver import ThreadDriver
 from ina.host.ticket import Ticket, check_world, tell_unused
 from ina.host.udp import UdpLink
 from ina.host.watcher import Watcher
-from ina.host.wishes import NO_WISHES, Wishes
 from ina.protocol.collective import Collective
-from ina.protocol.verify import Verify
-from ina.rpc import controller_pb2 as pb2
 
 _log = logging.getLogger(__name__)
-
-DEFAULT_OP_TIMEOUT_S = 30.0
-MAX_OP_TIMEOUT_S = 1e9  # 31 years; int64 nanoseconds on top of a clock end at nine times that
 
 
 class Session:
@@ -66,91 +58,105 @@ class Session:
         self,
         ticket: Ticket,
         link: SwitchLink,
+        options: WorkerOptions = USUAL,
         *,
-        op_timeout_s: float = DEFAULT_OP_TIMEOUT_S,
         max_in_flight: int = 0,
-        congestion: Congestion | None = None,
-        recoverable: bool = False,
-        on_failure: OnFailure | None = None,
-        threads: int = 0,
-        local_workers: int = 1,
+        joined: Joined | None = None,
     ) -> None:
         """Take over `link`, the way to the switch. Prefer join() or direct().
 
-        `max_in_flight`: packets; 0: no limit but W and the link's room. The others: see join().
+        `max_in_flight`: packets; 0: no limit but W and the link's room. `joined`: its membership.
         """
         self._closed = True  # for __del__, should the following fail
-        self.ticket = ticket
         self._joined_with = ticket  # the first; by its epoch the controller knows the job
         self._link = link
         self._pid = os.getpid()
-        self._client: ControllerClient | None = None
-        self._credentials: Credentials | None = None
-        self._membership: Membership | None = None
         self._watcher: Watcher | None = None
         self._lock = threading.Lock()
-        self._recoverable = recoverable
+        self._recoverable = options.recoverable
         self._frozen: Frozen | None = None
         self._errors: dict[int, InaError] = {}  # of operations that failed by themselves
         self._inflight = InFlight()
-        _check_op_timeout(op_timeout_s)
-        thread_counts.check_threads("threads", threads)
-        self._manner = Manner(
-            *(int(op_timeout_s * 1e9), link.rto, recoverable, congestion),
-            leads_to=link.leads_to or ticket.switch,
-            framing=link.framing,
+        self._manner = Manner.of(options, ticket, link)
+        name = f"{ticket.job_name}-{ticket.rank}"
+        self._driver = driver = ThreadDriver(name) if joined is None else joined.driver
+        halts = options.recoverable and options.on_failure is not None
+        self._transport = self._open(ticket, options, max_in_flight, halts=halts)
+        voice = None if joined is None else Voice(driver.flag(), driver.flag())
+        self._latch = FailureLatch(
+            *(ticket, self._transport, driver, options.on_failure),
+            halts=halts,
+            node=None if joined is None else joined.grant.node,
+            is_shm=link.is_shm,
+            voice=voice,
         )
-        try:
-            tried = thread_counts.wanted(threads, local_workers)
-            options = TransportOptions(
-                max_in_flight=max_in_flight,
-                threads=tried,
-                halts=recoverable and on_failure is not None,
-                congestion=self._manner.choice(ticket),
+        self._halt_watch: HaltWatch | None = None
+        if halts:
+            self._halt_watch = HaltWatch(
+                self._transport, lambda: driver.run(self._latch.on_halt()), f"ina-halt-{name}"
             )
-            self._transport = link.transport(self._manner.config(ticket), options)
-        except RuntimeError as error:
-            raise TransportError(f"job {ticket.job_name!r} rank {ticket.rank}: {error}") from None
-        stats = self._transport.stats()
-        thread_counts.tell_less(failure.who(ticket), threads, tried, stats, link.name)
-        self._latch = FailureLatch(ticket, self._transport, on_failure, options.halts)
+        self._client = None if joined is None else joined.client
+        self._member: MemberCore | None = None
+        if joined is not None and voice is not None:
+            self._member = self._join(joined.grant, joined.client, voice)
         tell_unused(ticket)
         self._closed = False
         at_exit.close(self)
         metrics.SESSIONS.add(self)
+
+    def _open(
+        self, ticket: Ticket, options: WorkerOptions, max_in_flight: int, *, halts: bool
+    ) -> Transport:
+        """Raises TransportError."""
+        tried = thread_counts.wanted(options.threads, options.local_workers)
+        try:
+            transport = self._link.transport(
+                self._manner.config(ticket),
+                TransportOptions(
+                    max_in_flight=max_in_flight,
+                    threads=tried,
+                    halts=halts,
+                    congestion=self._manner.choice(ticket),
+                ),
+            )
+        except RuntimeError as error:
+            raise TransportError(f"job {ticket.job_name!r} rank {ticket.rank}: {error}") from None
+        stats, who = transport.stats(), failure.who(ticket)
+        thread_counts.tell_less(who, options.threads, tried, stats, self._link.name)
+        return transport
+
+    def _join(self, grant: Grant[SwitchLink], client: ControllerClient, voice: Voice) -> MemberCore:
+        remapping = Remapping(
+            *(grant.ticket, self._manner, self._transport, self._latch.works_by),
+            *(grant.options.node, grant.aggregator),
+        )
+        shared = SharedResults(failure.who(grant.ticket), self._link, self._transport)
+        member = MemberCore(
+            *(grant, client, self._transport, self._latch),
+            *(remapping, shared, self._driver, voice),
+        )
+        member.start()
+        return member
 
     @classmethod
     def direct(
         cls,
         ticket: Ticket,
         sock: socket.socket | None = None,
+        options: WorkerOptions = USUAL,
         *,
-        op_timeout_s: float = DEFAULT_OP_TIMEOUT_S,
         max_in_flight: int = 0,
-        congestion: Congestion | None = None,
-        recoverable: bool = False,
-        on_failure: OnFailure | None = None,
-        threads: int = 0,
-        local_workers: int = 1,
     ) -> Session:
         """Start a session without a controller: whoever made the ticket programmed the switch.
 
         `sock` is a UDP socket connected to the switch, which the session then owns; by default a
-        new one. The others: see join(). Raises InvalidInputError, TransportError.
+        new one. Of `options` counts what is no question of a controller's. `max_in_flight`:
+        packets; 0: no limit but W and the socket's buffer. Raises InvalidInputError,
+        TransportError.
         """
         own = UdpLink.open(*ticket.switch) if sock is None else UdpLink(sock)
         try:
-            return cls(
-                ticket,
-                own,
-                op_timeout_s=op_timeout_s,
-                max_in_flight=max_in_flight,
-                congestion=congestion,
-                recoverable=recoverable,
-                on_failure=on_failure,
-                threads=threads,
-                local_workers=local_workers,
-            )
+            return cls(ticket, own, options, max_in_flight=max_in_flight)
         except BaseException:
             own.close()
             raise
@@ -162,119 +168,41 @@ class Session:
         job: str,
         rank: int,
         world_size: int,
-        *,
-        timeout_s: float = 30.0,
-        slots: int = 0,
-        host: str | None = None,
-        token: str = "",
-        tenant: str = "",
-        priority: int = 0,
-        transport: TransportName = "auto",
-        congestion: Congestion | None = None,
-        dscp: int | None = None,
-        verify: Verify | None = None,
-        op_timeout_s: float = DEFAULT_OP_TIMEOUT_S,
-        controller_with_rank: int | None = None,
-        recoverable: bool = False,
-        on_failure: OnFailure | None = None,
-        threads: int = 0,
-        local_workers: int = 1,
-        node: NodeOfHost | None = None,
-        wishes: Wishes = NO_WISHES,
-        mode: str = "",
-        aggregator: OwnAggregator | None = None,
-        stop: Stop | None = None,
+        options: WorkerOptions = USUAL,
     ) -> Session:
         """Join a job through the controller at "host:port" and wait until all workers are there.
 
         `controller`: several addresses, separated by commas, are tried in turn until one is the
-        primary. While none answers this tries again; `timeout_s` bounds it all. `slots`: how many
-        to ask for, both versions; 0: the controller's default. `host`: this worker's IPv4 address
-        towards the switch, by default the one the routing table gives. `token`: the job's join
-        token; the first worker's is asked of all others. `tenant`, `priority`: whose job it is and
-        how important (higher wins), as the controller's configuration allows. `transport`: "udp";
-        "shm", shared memory with a switch on this host; or "auto", shared memory where the switch
-        offers it, else UDP. `congestion`: how many packets are in flight, by default as the
-        controller's configuration has it. `dscp`: of its packets, 0 to 63; None: its tenant's.
-        Workers of one job may differ in all three. `verify`: of the sums, "off", "accidents" or
-        "keyed", the same for all; None: as others ask, or as is usual.
-
-        `op_timeout_s`: a reduction fails when no chunk of it completes for so long.
-        `controller_with_rank`: the controller lives in that rank's process, so when it has been
-        silent for a lease, that rank is dead. `recoverable`: keep what freeze() needs, one packet's
-        values for each lane. `on_failure(error)` is called once, from a thread of the session, when
-        the job cannot go on; if it returns True (having frozen the session, for instance), nothing
-        fails. Of corrupted sums it is told where the session is recoverable. `threads`: that drive
-        this worker's packets, 1, 2, 4 or 8, fewer where fewer packets may be in flight, and one
-        over shared memory; 0: one for each four cores, 1 to 4, where `local_workers` workers of
-        this host share the cores. Workers of one job may differ in it. `node`: this rank's part in
-        its host's node, which it sends to unless a switch is on this host. `wishes`: of the job,
-        for memory policies, and how long it waits for slots, beside `timeout_s`. `mode`: "pool",
-        slots of its own; "shared", slots that jobs share; empty: as others ask, or as the
-        controller's configuration has it. `aggregator`: what rank 0 runs in mode "shared" where
-        that has none. `stop`: ends this from another thread (SessionClosedError).
+        primary. While none answers this tries again; `options.timeout_s` bounds it all.
 
         Raises WorldSizeError, InvalidInputError, ControllerError, ControllerTimeoutError,
         TransportError, MetricsAddressError, MetricsListenError.
         """
         check_world(rank, world_size)
-        _check_op_timeout(op_timeout_s)
-        check_transport("transport", transport)
-        thread_counts.check_threads("threads", threads)
         metrics.start_from_environ()  # with INA_METRICS=host:port, for the whole process
-        request = JoinRequest(
-            job=job,
-            rank=rank,
-            world_size=world_size,
-            timeout_s=timeout_s,
-            slots=slots,
-            host=host,
-            token=token,
-            tenant=tenant,
-            priority=priority,
-            transport=transport,
-            dscp=dscp,
-            verify=verify,
-            node=node,
-            wishes=wishes,
-            mode=mode,
-            aggregator=aggregator,
-        )
-        client = ControllerClient(controller, stop=stop)
-        grant: Grant | None = None
+        request = JoinRequest(job, rank, world_size, options)
+        driver = ThreadDriver(f"{job}-{rank}")
+        client = ControllerClient(GrpcWire(controller, driver, options.stop), process_name())
+        grant: Grant[SwitchLink] | None = None
         try:
-            grant = join(client, request)
+            grant = driver.run(join(client, request, RealHost(request), driver))
+            joined = Joined(grant, client, driver)
             session = cls(
-                grant.ticket,
-                grant.link,
-                op_timeout_s=op_timeout_s,
-                max_in_flight=grant.window,
-                congestion=congestion,
-                recoverable=recoverable,
-                on_failure=on_failure,
-                threads=threads,
-                local_workers=local_workers,
+                grant.ticket, grant.link, options, max_in_flight=grant.window, joined=joined
             )
         except BaseException:
             if grant is not None:
-                leave(client, grant)
-            client.close()
+                driver.run(leave(client, grant.credentials))
+                grant.link.close()
+            client.wire.close()
             raise
-        _log.info("%s", describe_grant(grant, session._transport.stats(), client.address))
-        session._client, session._credentials = client, grant.credentials
-        session._latch.node = grant.node
-        if grant.heartbeat_s > 0:
-            own = aggregator if grant.has_aggregator else None
-            remapping = Remapping(
-                *(grant.ticket, session._manner, session._transport, session._works_by, node),
-                aggregator=own,
-            )
-            session._membership = Membership(
-                *(grant, session._transport, client, session._latch, remapping),
-                *(controller_with_rank, node, own),
-            )
-            session._latch.asks(session._membership.speak)
+        _log.info("%s", joined.describe(session._transport.stats()))
         return session
+
+    @property
+    def ticket(self) -> Ticket:
+        """By which it works now."""
+        return self._latch.ticket
 
     @overload
     def all_reduce(
@@ -327,7 +255,7 @@ class Session:
     def _submit(self, ptr_in: int, ptr_out: int, what: Collective, keep: object) -> Operation:
         self._check_process()
         if (error := self._manner.window_error()) is not None:
-            self._latch.fail(error)
+            self._driver.run(self._latch.fail(error))
         with self._lock:
             if self._closed:
                 raise self._closed_error()
@@ -350,7 +278,7 @@ class Session:
     def fail(self, error: InaError) -> None:
         """End all pending and later operations with `error`, unless they have failed before."""
         self._check_process()
-        self._latch.fail(error)
+        self._driver.run(self._latch.fail(error))
 
     def freeze(self) -> Frozen:
         """Stop sending and accepting for good, so that operations can be finished by other means.
@@ -368,7 +296,7 @@ class Session:
             if self._closed:
                 raise self._closed_error()
             if self._frozen is None:
-                self._latch.freeze()
+                self._driver.run(self._latch.freeze())
                 transport = self._transport
                 submitted = transport.stats().worker.tensors_submitted
                 export = export_of(self._joined_with, submitted, transport)
@@ -377,7 +305,7 @@ class Session:
 
     def error(self) -> InaError | None:
         """Return why the session's operations fail, or None: they do not."""
-        return self._latch.error()
+        return self._driver.run(self._latch.error())
 
     def __enter__(self) -> Session:
         return self
@@ -401,34 +329,22 @@ class Session:
             self._closed = True
         at_exit.closed(self)
         metrics.SESSIONS.remove(self)
-        last = None
-        if self._membership is not None:
-            if self._frozen is None and self._latch.error() is None:
-                self._membership.wait_for_others()
-            self._membership.stop()
-            if self._frozen is None:  # else the others do not need it for what they have begun
-                last = ProgressReporter(self._transport).report(whole=True)
+        if self._member is not None and self._client is not None:
+            is_frozen = self._frozen is not None
+            self._driver.run(self._member.leave(self._end_operations, is_frozen=is_frozen))
+            self._client.wire.close()
+        else:
+            self._end_operations()
+        self._link.close()
+
+    def _end_operations(self) -> None:
         self._transport.close()
         if self._watcher is not None:
             self._watcher.close()
         self._latch.close(self._manner.window_error())
+        if self._halt_watch is not None:
+            self._halt_watch.close()
         self._inflight.clear()
-        self._leave(last)
-        self._link.close()
-
-    def _leave(self, last: pb2.Progress | None) -> None:
-        if self._client is None or self._credentials is None:
-            return  # a direct session
-        try:
-            if self._membership is None or not self._membership.controller_is_dead:
-                self._client.leave(self._credentials, last, self._latch.settled())
-        except MembershipEndedError as error:
-            _log.debug("%s", error)  # it has ended already
-        except ControllerError as error:
-            _log.warning("%s", error)
-        if self._membership is not None:
-            self._membership.close()
-        self._client.close()
 
     def __del__(self) -> None:
         if self._closed or os.getpid() != self._pid:
@@ -440,9 +356,6 @@ class Session:
         """Name the job and the rank."""
         ticket = self.ticket
         return f"<ina.host.Session job={ticket.job_name!r} rank={ticket.rank}/{ticket.world_size}>"
-
-    def _works_by(self, ticket: Ticket) -> None:
-        self.ticket = self._latch.ticket = ticket
 
     # For Handle.
 
@@ -460,7 +373,7 @@ class Session:
             self._inflight.forget(operation_id)
 
     def _failure_error(self, operation_id: int) -> InaError:
-        error = self._errors.get(operation_id) or self._latch.told()
+        error = self._errors.get(operation_id) or self._driver.run(self._latch.told())
         assert error is not None, "an operation failed without a reason"
         return error
 
@@ -476,10 +389,3 @@ class Session:
                 f"{failure.who(self.ticket)}: the session belongs to process {self._pid} and "
                 "cannot be used after a fork"
             )
-
-
-def _check_op_timeout(op_timeout_s: float) -> None:
-    if not 0 < op_timeout_s <= MAX_OP_TIMEOUT_S:
-        raise InvalidTicketError(
-            f"op_timeout_s is {op_timeout_s:g}, must be above 0 and at most {MAX_OP_TIMEOUT_S:g}"
-        )

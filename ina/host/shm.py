@@ -33,6 +33,7 @@ class ShmLink:
     """The connection to a switch's shared-memory port, its memory and that of all results."""
 
     name = "shared memory"
+    is_shm = True
     leads_to: tuple[str, int] | None = None
     # Nothing is lost there, unless a test wants it: what is late waits for a processor.
     rto = RtoLimits(initial_ns=20_000_000, min_ns=10_000_000)

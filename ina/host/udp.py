@@ -21,6 +21,7 @@ class UdpLink:
     """A UDP socket that is connected to the switch."""
 
     switch_port = 0
+    is_shm = False
     rto = RtoLimits()
     framing = Framing()
 

@@ -19,6 +19,8 @@ from ina.congestion import Congestion, WindowError
 from ina.errors import InaError
 from ina.extension import sim as native
 from ina.host.arrays import Array
+from ina.host.options import WorkerOptions
+from ina.protocol.verify import checked_verify
 from ina.sim.causes import scripted_end
 from ina.sim.errors import CrashedError
 from ina.sim.plane import ControlPlane
@@ -172,22 +174,27 @@ class JobRun:
     def _begin(self) -> Incarnation:
         count = self.spec.workers
         shares = len(set(self.spec.hosts)) < count
+        options = WorkerOptions(
+            timeout_s=JOIN_S,
+            op_timeout_s=STALL_S,
+            slots=self.spec.slots,
+            mode=self.spec.mode,
+            priority=self.spec.priority,
+            tenant=self.spec.tenant,
+            verify=checked_verify(f"job {self.name}: verify", self.spec.verify)
+            if self.spec.verify
+            else None,
+            congestion=self._congestion,
+        )
         ranks = [
             self._plane.rank(
                 self.name,
                 number,
                 count,
                 self.spec.hosts[number],
-                timeout_s=JOIN_S,
-                op_timeout_s=STALL_S,
-                slots=self.spec.slots,
+                options,
                 wraps_after=self.spec.wraps_after,
-                mode=self.spec.mode,
-                priority=self.spec.priority,
-                tenant=self.spec.tenant,
                 aggregator=self._aggregator if number == 0 else "",
-                verify=self.spec.verify,
-                congestion=self._congestion,
                 shares_results=shares,
                 packet_cost_ns=self._host.packet_ns,
                 kibibyte_cost_ns=self._host.kibibyte_ns,

@@ -15,6 +15,7 @@ from finsy.p4entity import decode_entity
 from finsy.proto import p4r
 
 from ina import modes
+from ina.host.aggregator import AggregatorPlace
 from ina.p4 import compiled
 from ina.protocol.spec import UDP_PORT
 from ina.rpc import controller_pb2 as pb2
@@ -29,7 +30,12 @@ PATIENCE_S = 60.0
 
 
 class OwnAggregator:
-    """Of one process; the next one of that rank begins with an empty switch."""
+    """Of one process; the next one of that rank begins with an empty switch.
+
+    See :class:`ina.host.aggregator.OwnAggregator`.
+    """
+
+    patience_s = PATIENCE_S
 
     def __init__(self, switch: SimSwitch, address: IPv4Address, values: int) -> None:
         self._switch = switch
@@ -38,13 +44,15 @@ class OwnAggregator:
         self._runs: Pipeline | None = None
         self._mappings = TwoMappings[Item](_table_of)
 
-    def open(self) -> pb2.HostNode:
+    def open(self, values: int, own_host: str) -> AggregatorPlace:
         """Starts it; may be called again. Returns where it is."""
         if self._runs is None:
             self._runs = self._switch.power_on()
-        return pb2.HostNode(
-            rank=0, host=str(self._address), udp_port=UDP_PORT, switch_port=DOWN_PORT
-        )
+        return AggregatorPlace(str(self._address), UDP_PORT, DOWN_PORT)
+
+    def counts(self) -> pb2.NodeCounts | None:
+        """Nobody asks for them."""
+        return None
 
     def program(self, entities: Sequence[bytes], job: int) -> None:
         """Inserts the job's entities (p4.v1.Entity); ``job``: its number."""

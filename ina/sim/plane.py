@@ -26,9 +26,9 @@ from ina.controller.config.fabric import LinkConfig
 from ina.controller.job import Job
 from ina.controller.store.rows import put_epoch
 from ina.controller.store.sqlite import SqliteDatabase
+from ina.host.options import WorkerOptions
 from ina.protocol.spec import UDP_PORT
 from ina.sim.agent import SwitchAgent
-from ina.sim.client import SimClient
 from ina.sim.controller import SimController, observe
 from ina.sim.errors import ScenarioError
 from ina.sim.fabric import Fabric, SimSwitch
@@ -39,8 +39,9 @@ from ina.sim.process import Process
 from ina.sim.racks import are_islands, host_rate
 from ina.sim.rank import Rank
 from ina.sim.rpc import Connection, Server
-from ina.sim.seat import Seat
+from ina.sim.seat import OPTIONS, Seat
 from ina.sim.topology import Topology
+from ina.sim.wire import SimWire
 
 FIRST_UDP_PORT = 4000
 _JOBS = JobsConfig(lease_s=2.0)
@@ -135,34 +136,34 @@ class ControlPlane:
         return None if primary is None else primary.jobs()
 
     def rank(
-        self, job: str, rank: int, world_size: int, host: str, *, aggregator: str = "",
-        **options: Any,
+        self, job: str, rank: int, world_size: int, host: str, options: WorkerOptions = OPTIONS,
+        *, aggregator: str = "", **seat: Any,
     ) -> Rank:  # fmt: skip
         """A new process on a host, with a UDP port that was never used there.
 
-        ``aggregator``: the embedded one that it runs; ``options``: other fields of :class:`Seat`.
+        ``aggregator``: the embedded one that it runs; ``seat``: other fields of :class:`Seat`.
         """
         if host not in self.fabric.hosts:
             raise ScenarioError(f"job {job!r} rank {rank}: there is no host {host!r}")
         udp_port = FIRST_UDP_PORT + self._udp_ports[host]
         self._udp_ports[host] += 1
         if aggregator:
-            options["aggregator"] = self._embedded(aggregator)
+            seat["aggregator"] = self._embedded(aggregator)
         who = f"{job}/{rank}"
         self._incarnations[who] += 1
         process = Process(f"{who}#{self._incarnations[who]} on {host}")
-        client = SimClient(
-            process.name,
+        wire = SimWire(
+            process,
             [
                 Connection(process, controller.server, self._path(f"{host}-{controller.name}"))
                 for controller in self.controllers
             ],
         )
-        seat = Seat(
+        place = Seat(
             job, rank, world_size, self.fabric.hosts[host], self.fabric.topology.addresses[host],
-            udp_port, **options,
+            udp_port, options, **seat,
         )  # fmt: skip
-        made = Rank(self.loop, self.fabric.network, process, client, seat)
+        made = Rank(self.loop, self.fabric.network, process, wire, place)
         self.ranks.append(made)
         return made
 

@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 
 from ina.controller.service.switchboard import Switchboard
 from ina.controller.watch.leases import LeaseTable
+from ina.host.member.client import CallError
 from ina.sim.messages import Path, Wire
 from ina.sim.process import Process
 
@@ -30,24 +31,6 @@ class _Ended(Exception):  # noqa: N818 (no error by itself)
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
         super().__init__(details)
         self.code, self.details = code, details
-
-
-class CallError(Exception):
-    """A call ended with this status."""
-
-    def __init__(self, code: grpc.StatusCode, details: str) -> None:
-        super().__init__(details)
-        self.code, self.details = code, details
-
-    @property
-    def is_late(self) -> bool:
-        """The call's deadline has passed."""
-        return self.code == grpc.StatusCode.DEADLINE_EXCEEDED
-
-    @property
-    def is_unknown(self) -> bool:
-        """What it is about is not known."""
-        return self.code == grpc.StatusCode.NOT_FOUND
 
 
 class _Context:

@@ -1,18 +1,25 @@
-"""Where a rank sits, what its host costs it, and the native worker that a granted place becomes."""
+"""Where a rank sits, what its host costs it, and the way to the switch that it is given."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
-from ina.congestion import Congestion
+from ina.congestion import Choice
 from ina.extension import sim as native
-from ina.extension.host import RtoLimits, WorkerConfig
+from ina.extension.host import Framing, RtoLimits, WorkerConfig
 from ina.host.manner import Manner
+from ina.host.member.join import Grant
+from ina.host.options import WorkerOptions
 from ina.host.ticket import Ticket
 from ina.protocol.serial import SERIAL_BITS
 from ina.rpc import controller_pb2 as pb2
 from ina.sim.own_aggregator import OwnAggregator
+
+_ECN_CAPABLE = 0x02
+OPTIONS = WorkerOptions(timeout_s=60.0)
+"""Of a rank that is told no others."""
 
 
 @dataclass(frozen=True)
@@ -25,25 +32,13 @@ class Seat:
     host: native.Host
     address: IPv4Address
     udp_port: int
-    timeout_s: float = 60.0
-    """For joining."""
-    op_timeout_s: float = 30.0
-    """Without any result for so long, it gives up."""
-    slots: int = 0
-    """0: the controller's default."""
+    options: WorkerOptions = OPTIONS
     wraps_after: int = 0
     """Sequence numbers, or a few more, of each mapping: then they wrap. 0: they begin at 0."""
-    tenant: str = ""
-    priority: int = 0
-    mode: str = ""
-    """Empty: the controller's default."""
-    aggregator: OwnAggregator | None = None
-    """Of the job, that it runs if it is rank 0 and the controller has none."""
-    token: str = ""
-    verify: str = ""
-    """How the job's sums are; empty: as the controller has it."""
     shares_results: bool = False
     """It takes results by IP multicast where the controller offers them."""
+    aggregator: OwnAggregator | None = None
+    """Of the job, that it runs if it is rank 0 and the controller has none."""
     switch_port: int = 0
     """Of the switch, as it tells the controller; 0: it does not know."""
     packet_cost_ns: int = 0
@@ -58,45 +53,99 @@ class Seat:
     """Until a processor that has slept is at work, at least;"""
     wake_jitter_ns: int = 0
     """and on average so much more."""
-    congestion: Congestion | None = None
-    """How many packets are in flight; None: as the controller says."""
 
 
-def open_worker(
-    network: native.Network, name: str, seat: Seat, manner: Manner, ticket: Ticket,
-    created: pb2.CreateJobReply, joined: pb2.JoinReply,
-) -> native.Worker:  # fmt: skip
-    """The worker of a place that was granted.
+class SimLink:
+    """A rank's way to the switch; see :class:`ina.host.member.join.JoinLink`."""
 
-    Raises ValueError: a number is out of range; CongestionError: there is no such window.
-    """
-    setup = native.WorkerSetup(
-        own=(int(seat.address), seat.udp_port),
-        to=(int(IPv4Address(ticket.switch[0])), ticket.switch[1]),
-        packet_cost_ns=seat.packet_cost_ns,
-        kibibyte_cost_ns=seat.kibibyte_cost_ns,
-        buffer_bytes=seat.buffer_bytes,
-        trains=seat.trains,
-        wake_ns=seat.wake_ns,
-        wake_jitter_ns=seat.wake_jitter_ns,
-        max_in_flight=joined.window,
-    )
-    if joined.shares_results:
-        setup.results_group = int(IPv4Address(created.results_host))
-        setup.results_udp_port = created.results_udp_port
-    return network.add_worker(seat.host, name, setup, manner.config(ticket), manner.choice(ticket))
+    is_shm = False
+    framing = Framing()
+    rto = RtoLimits()
+    leads_to: tuple[str, int] | None = None
+
+    def __init__(self, seat: Seat, created: pb2.CreateJobReply) -> None:
+        """``created``: what the controller has said of the job."""
+        self._seat, self._created = seat, created
+        self._dscp = 0
+        self.address = (str(seat.address), seat.udp_port)
+        self.switch_port = seat.switch_port
+        self.is_listening = seat.shares_results and bool(created.results_host)
+
+    def lead_to(self, host: str, udp_port: int) -> None:
+        """It goes by the ticket."""
+
+    def set_dscp(self, dscp: int) -> None:
+        """What its packets carry."""
+        self._dscp = dscp
+
+    def stop_listening(self) -> None:
+        """Results are its own."""
+        self.is_listening = False
+
+    def close(self) -> None:
+        """Nothing is open before there is a worker."""
+
+    def open(
+        self, network: native.Network, name: str, grant: Grant[SimLink], manner: Manner
+    ) -> native.Worker:
+        """The worker of a place that was granted.
+
+        Raises ValueError: a number is out of range; CongestionError: there is no such window.
+        """
+        seat, ticket, created = self._seat, grant.ticket, self._created
+        setup = native.WorkerSetup(
+            own=(int(seat.address), seat.udp_port),
+            to=(int(IPv4Address(ticket.switch[0])), ticket.switch[1]),
+            tos=self._dscp << 2 | _ECN_CAPABLE,
+            packet_cost_ns=seat.packet_cost_ns,
+            kibibyte_cost_ns=seat.kibibyte_cost_ns,
+            buffer_bytes=seat.buffer_bytes,
+            trains=seat.trains,
+            wake_ns=seat.wake_ns,
+            wake_jitter_ns=seat.wake_jitter_ns,
+            max_in_flight=grant.window,
+        )
+        if self.is_listening:
+            setup.results_group = int(IPv4Address(created.results_host))
+            setup.results_udp_port = created.results_udp_port
+        choice: Choice = manner.choice(ticket)
+        return network.add_worker(seat.host, name, setup, manner.config(ticket), choice)
 
 
-def manner_of(seat: Seat, ticket: Ticket) -> Manner:
-    """How its worker behaves; ``ticket``: the one that it joined with."""
-    return _SimManner(
-        stall_timeout_ns=round(seat.op_timeout_s * 1e9),
-        rto=RtoLimits(),
-        keep_results=False,
-        congestion=seat.congestion,
-        leads_to=ticket.switch,
-        wraps_after=seat.wraps_after,
-    )
+class SimHost:
+    """A rank's host as joining needs it: :class:`ina.host.member.join.OwnHost`."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+
+    def addresses(self, controller: str) -> Sequence[str]:
+        """It has one."""
+        return [str(self._seat.address)]
+
+    def towards(self, host: str) -> str:
+        """The same."""
+        return str(self._seat.address)
+
+    def open(self, created: pb2.CreateJobReply, left_s: float) -> tuple[SimLink, None]:
+        """The way to the switch; no host of a virtual network has a node."""
+        return SimLink(self._seat, created), None
+
+
+class SimShared:
+    """Whether results by IP multicast reach it: :class:`ina.host.member.beat.Shared`."""
+
+    is_watched = False
+    missing = False
+
+    def look(self) -> bool:
+        """It is told."""
+        return False
+
+
+def manner_of(seat: Seat, grant: Grant[SimLink]) -> Manner:
+    """How its worker behaves."""
+    manner = _SimManner.of(seat.options, grant.ticket, grant.link)
+    return replace(manner, wraps_after=seat.wraps_after)
 
 
 @dataclass(frozen=True)

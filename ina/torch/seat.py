@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from ina.host import Session
-from ina.host.failure_latch import OnFailure
+from ina.host import Session, WorkerOptions
+from ina.host.member.latch import OnFailure
 from ina.host.stop import Stop
 from ina.torch.aggregator import LocalAggregator
 from ina.torch.env import Settings
@@ -42,26 +42,28 @@ class Seat:
                 rendezvous.job,
                 rank,
                 len(ranks),
-                timeout_s=join_timeout_s,
-                host=settings.host,
-                token=settings.token,
-                tenant=settings.tenant,
-                priority=settings.priority,
-                mode=settings.mode,
-                transport=settings.transport,
-                congestion=settings.congestion,
-                dscp=settings.dscp,
-                verify=settings.verify,
-                threads=settings.threads,
-                local_workers=settings.local_workers or len(ranks),
-                op_timeout_s=op_timeout.total_seconds(),
-                controller_with_rank=ranks.index(host) if host in ranks else None,
-                recoverable=on_failure is not None,
-                on_failure=on_failure,
-                node=node,
-                wishes=settings.wishes,
-                aggregator=self._aggregator,
-                stop=stop,
+                WorkerOptions(
+                    timeout_s=join_timeout_s,
+                    host=settings.host,
+                    token=settings.token,
+                    tenant=settings.tenant,
+                    priority=settings.priority,
+                    mode=settings.mode,
+                    transport=settings.transport,
+                    congestion=settings.congestion,
+                    dscp=settings.dscp,
+                    verify=settings.verify,
+                    threads=settings.threads,
+                    local_workers=settings.local_workers or len(ranks),
+                    op_timeout_s=op_timeout.total_seconds(),
+                    controller_with_rank=ranks.index(host) if host in ranks else None,
+                    recoverable=on_failure is not None,
+                    on_failure=on_failure,
+                    node=node,
+                    wishes=settings.wishes,
+                    aggregator=self._aggregator,
+                    stop=stop,
+                ),
             )
         except BaseException:
             self._close_nodes(0.0)

@@ -14,7 +14,7 @@ from torch._C._distributed_c10d import Store
 from ina.errors import InaError
 from ina.host import Session, SessionStats
 from ina.host.errors import SessionClosedError, SessionFrozenError
-from ina.host.failure_latch import OnFailure
+from ina.host.member.latch import OnFailure
 from ina.host.stop import Stop
 from ina.protocol.collective import Reduction
 from ina.torch import host_node, rendezvous

@@ -13,7 +13,7 @@ import pytest
 
 from ina.cli import main
 from ina.controller.embedded import Embedded
-from ina.host import ControllerError, Session, Wishes
+from ina.host import ControllerError, Session, Wishes, WorkerOptions
 
 Capture = pytest.CaptureFixture[str]
 JOBS = {"jobs": {"policy": "equal", "floor": 4096, "slots": 4096}}
@@ -46,7 +46,9 @@ def test_who_waits_gets_its_slots_when_another_leaves(address: str, capsys: Capt
 
     def join() -> None:
         wishes = Wishes(queue_s=60.0)
-        joined.append(Session.join(address, "third", 0, 1, timeout_s=5.0, wishes=wishes))
+        joined.append(
+            Session.join(address, "third", 0, 1, WorkerOptions(timeout_s=5.0, wishes=wishes))
+        )
 
     with first, second:
         thread = threading.Thread(target=join)
@@ -54,7 +56,7 @@ def test_who_waits_gets_its_slots_when_another_leaves(address: str, capsys: Capt
         waits = wait_until_told(capsys, address, "third", "wait")
         assert "no 4096 free ones are side by side (8192 of 8192 are in use)" in waits["reason"]
         with pytest.raises(ControllerError, match=r"1 job waits for slots before it, .*'third'"):
-            Session.join(address, "fourth", 0, 1, timeout_s=5.0)
+            Session.join(address, "fourth", 0, 1, WorkerOptions(timeout_s=5.0))
         plan = asked(capsys, address, "plan", "--workers", "2")
         assert (plan["policy"], plan.get("slots", 0)) == ("equal", 0)
         assert "jobs that run keep their floors, and 0 slots are free" in plan["refusal"]

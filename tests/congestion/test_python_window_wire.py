@@ -17,7 +17,7 @@ import pytest
 
 from ina.congestion import Congestion, WindowError
 from ina.controller.embedded import Embedded
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.testing import numerics
 from tests.congestion import windows
 from tests.congestion.windows import Kept
@@ -40,8 +40,9 @@ def pair(
             pool.map(
                 lambda rank: Session.join(
                     *(embedded.controller_addr, window, rank, 2),
-                    congestion=own if rank == 0 else None,
-                    transport=transport,
+                    options=WorkerOptions(
+                        congestion=own if rank == 0 else None, transport=transport
+                    ),
                 ),
                 range(2),
             )

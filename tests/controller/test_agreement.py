@@ -226,9 +226,9 @@ def test_no_wrong_sum_comes_out(kind: str, world_size: int, embedded: Embedded) 
 
 def test_what_a_rank_had_submitted_that_has_left_is_told(embedded: Embedded) -> None:
     with job(embedded, "left", 2) as sessions:
-        membership = sessions[1]._membership
-        assert membership is not None
-        membership.stop()  # only its leaving tells what comes now
+        member = sessions[1]._member
+        assert member is not None
+        sessions[1]._driver.run(member.stop())  # only its leaving tells what comes now
         sessions[1].all_reduce(np.ones(1001, np.float32), async_op=True)
         sessions[1].close()  # before anybody can see that it is another size
         with pytest.raises(RanksDifferError) as told:

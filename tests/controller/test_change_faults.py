@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from ina.controller import faults
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
@@ -65,7 +65,7 @@ class Reducing:
         self._ends = [self._pool.submit(self._work, address, rank) for rank in range(RANKS)]
 
     def _work(self, address: str, rank: int) -> None:
-        with Session.join(address, VICTIM, rank, RANKS, timeout_s=HANG_S) as session:
+        with Session.join(address, VICTIM, rank, RANKS, WorkerOptions(timeout_s=HANG_S)) as session:
             last = False
             while not last:
                 values = np.full(5000, (rank + 1) * (1 + self.done[rank]), np.int32)

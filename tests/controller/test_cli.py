@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from tests.controller.switches import of_jobs
 from tests.controller.workers import workers_of
 from tests.forks import run_ina
@@ -95,7 +95,11 @@ def test_an_embedded_switch_offers_shared_memory_beside_udp(tmp_path: Path) -> N
         with ThreadPoolExecutor(2) as pool:
             first, second = pool.map(
                 lambda rank: Session.join(
-                    ready["controller"], "mixed", rank, 2, transport=("auto", "udp")[rank]
+                    ready["controller"],
+                    "mixed",
+                    rank,
+                    2,
+                    WorkerOptions(transport=("auto", "udp")[rank]),
                 ),
                 range(2),
             )

@@ -13,7 +13,7 @@ import pytest
 
 from ina.congestion import Congestion, CongestionError
 from ina.controller.embedded import Embedded
-from ina.host import Session, udp
+from ina.host import Session, WorkerOptions, udp
 from ina.host.calls import congestion_of
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.switches import of_jobs
@@ -31,7 +31,7 @@ def inputs(job: str, rank: int) -> Ints:
 
 def work(address: str, job: str, rank: int, world_size: int, gate: threading.Barrier) -> Ints:
     total = inputs(job, rank)
-    with Session.join(address, job, rank, world_size, timeout_s=60) as session:
+    with Session.join(address, job, rank, world_size, WorkerOptions(timeout_s=60)) as session:
         gate.wait(60)  # both jobs run before either sends
         for _ in range(ROUNDS):
             total = np.asarray(session.all_reduce(total))
@@ -73,7 +73,9 @@ def test_two_jobs_at_once_and_their_counters() -> None:
 
 def test_the_controllers_file_or_the_worker_says_what_is_in_flight() -> None:
     def limit(rank: int, own: Congestion | None) -> int:
-        with Session.join(embedded.controller_addr, "c", rank, 2, congestion=own) as session:
+        with Session.join(
+            embedded.controller_addr, "c", rank, 2, WorkerOptions(congestion=own)
+        ) as session:
             np.testing.assert_array_equal(session.all_reduce(np.ones(500, np.int32)), 2)
             assert session.ticket.congestion == Congestion("fixed", {"packets": 3})
             return session.stats().in_flight_limit

@@ -14,7 +14,7 @@ import pytest
 from ina.controller.app import ControllerApp
 from ina.controller.config import make_config
 from ina.errors import InaError
-from ina.host import Session, SwitchLostError
+from ina.host import Session, SwitchLostError, WorkerOptions
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
@@ -91,7 +91,11 @@ async def together(
 
     def run(rank: int) -> object:
         with Session.join(
-            app.listen_addr, "sum", rank, len(hosts), host=hosts[rank], timeout_s=TIMEOUT_S
+            app.listen_addr,
+            "sum",
+            rank,
+            len(hosts),
+            WorkerOptions(host=hosts[rank], timeout_s=TIMEOUT_S),
         ) as session:
             return work(session, rank)
 
@@ -206,7 +210,9 @@ async def sessions(app: ControllerApp, *jobs: list[str]) -> list[list[Session]]:
 
     def join(name: str, rank: int, hosts: list[str]) -> Session:
         address = app.listen_addr
-        return Session.join(address, name, rank, len(hosts), host=hosts[rank], timeout_s=TIMEOUT_S)
+        return Session.join(
+            address, name, rank, len(hosts), WorkerOptions(host=hosts[rank], timeout_s=TIMEOUT_S)
+        )
 
     made = []
     for number, hosts in enumerate(jobs):

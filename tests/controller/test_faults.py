@@ -29,7 +29,7 @@ from ina.controller.config import load_config
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.switches.reconcile import Difference, compare
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
@@ -104,7 +104,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, new_store: NewStore) -> Iter
 
         def begin(_: ControllerApp) -> None:
             place.bystander = undo.enter_context(
-                Session.join(place.address, "bystander", 0, 1, timeout_s=HANG_S)
+                Session.join(place.address, "bystander", 0, 1, WorkerOptions(timeout_s=HANG_S))
             )
 
         place.in_this_process(begin)
@@ -299,7 +299,9 @@ def until(true: Callable[[], bool]) -> None:
 
 def sum_with_two_workers(place: Place) -> None:
     def work(rank: int) -> None:
-        with Session.join(place.address, VICTIM, rank, 2, timeout_s=HANG_S) as session:
+        with Session.join(
+            place.address, VICTIM, rank, 2, WorkerOptions(timeout_s=HANG_S)
+        ) as session:
             total = session.all_reduce(np.full(1000, rank + 1, np.int32))
             np.testing.assert_array_equal(np.asarray(total), np.full(1000, 3))
 

@@ -14,7 +14,7 @@ import pytest
 
 from ina.congestion import Congestion
 from ina.controller.embedded import DATA_PORT, Embedded
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.host.errors import ControllerError
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
@@ -63,12 +63,14 @@ def run_jobs(
     def work(job: int, rank: int, size: int) -> None:
         with Session.join(
             *(embedded.controller_addr, f"job{job}", rank, size),
-            transport="udp",
-            mode="shared",
-            priority=(priorities or {}).get(job, 0),
-            congestion=Congestion(window),
-            timeout_s=DEADLINE_S,
-            op_timeout_s=DEADLINE_S,
+            options=WorkerOptions(
+                transport="udp",
+                mode="shared",
+                priority=(priorities or {}).get(job, 0),
+                congestion=Congestion(window),
+                timeout_s=DEADLINE_S,
+                op_timeout_s=DEADLINE_S,
+            ),
         ) as session:
             for step in range(steps):
                 found = session.all_reduce(input_of(job, rank, step, elems))
@@ -204,7 +206,9 @@ def test_a_job_that_may_claim_no_slot_runs_at_the_aggregator() -> None:
 
     with (
         services(16, tenants={"default": {"slots": 16}}) as embedded,
-        Session.join(embedded.controller_addr, "first", 0, 1, transport="udp", mode="shared"),
+        Session.join(
+            embedded.controller_addr, "first", 0, 1, WorkerOptions(transport="udp", mode="shared")
+        ),
     ):  # has all that its tenant may claim
         run_jobs(embedded, {0: 2}, between=show)
     root, switch = told[0].tree
@@ -255,7 +259,8 @@ def test_both_modes_are_on_one_switch() -> None:
 
         def pool(rank: int) -> None:
             with Session.join(
-                *(embedded.controller_addr, "own", rank, 2), transport="udp", mode="pool"
+                *(embedded.controller_addr, "own", rank, 2),
+                options=WorkerOptions(transport="udp", mode="pool"),
             ) as session:
                 for step in range(3):
                     sums.append(session.all_reduce(input_of(9, 0, step, 3000)))
@@ -280,10 +285,7 @@ def test_where_none_is_configured_rank_0_runs_the_aggregator_until_all_have_left
             own = LocalAggregator(DEADLINE_S) if rank == 0 else None
             with Session.join(
                 *(embedded.controller_addr, "job0", rank, size),
-                transport="udp",
-                mode="shared",
-                verify="off",  # verified, what wraps takes more rounds
-                aggregator=own,
+                options=WorkerOptions(transport="udp", mode="shared", verify="off", aggregator=own),
             ) as session:
                 for step in range(steps):
                     found = session.all_reduce(input_of(0, rank, step, elems))
@@ -318,4 +320,4 @@ def test_a_heartbeat_is_told_how_many_are_there() -> None:
 def test_a_job_on_a_switch_of_mode_pool_is_refused_in_one_line() -> None:
     says = "switch 'switch' runs the program of mode 'pool'"
     with Embedded(values=VALUES) as embedded, pytest.raises(ControllerError, match=says):
-        Session.join(embedded.controller_addr, "j", 0, 1, mode="shared")
+        Session.join(embedded.controller_addr, "j", 0, 1, WorkerOptions(mode="shared"))

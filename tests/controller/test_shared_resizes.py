@@ -14,7 +14,7 @@ import pytest
 
 from ina.cli import main
 from ina.controller.embedded import DATA_PORT, Embedded
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
@@ -68,11 +68,13 @@ def changing(
     """One worker: sums all along; rank 0 changes the job, and says when to go on."""
     with Session.join(
         *(embedded.controller_addr, "job0", rank, size),
-        transport="udp",
-        mode="shared",
-        aggregator=own,
-        timeout_s=DEADLINE_S,
-        op_timeout_s=DEADLINE_S,
+        options=WorkerOptions(
+            transport="udp",
+            mode="shared",
+            aggregator=own,
+            timeout_s=DEADLINE_S,
+            op_timeout_s=DEADLINE_S,
+        ),
     ) as session:
         step = 0
         for change, has in zip(CHANGES, HAS, strict=True):
@@ -179,7 +181,8 @@ def test_an_operator_changes_a_mode_by_hand(capsys: pytest.CaptureFixture[str]) 
         operator = Operator(OperatorStub(channel))
         command = ["job", "resize", "job0", "--controller", embedded.controller_addr]
         with Session.join(
-            *(embedded.controller_addr, "job0", 0, 1), transport="udp", mode="pool"
+            *(embedded.controller_addr, "job0", 0, 1),
+            options=WorkerOptions(transport="udp", mode="pool"),
         ) as session:
             ones = np.ones(500, np.int32)
             assert main.run([*command, "--mode", "shared", "--slots", "32", "--wait", "60"]) == 0
@@ -199,7 +202,7 @@ def test_a_switch_of_mode_pool_shares_no_slots() -> None:
     with (
         Embedded(values=VALUES) as embedded,
         open_channel(embedded.controller_addr) as channel,
-        Session.join(embedded.controller_addr, "job0", 0, 1, transport="udp"),
+        Session.join(embedded.controller_addr, "job0", 0, 1, WorkerOptions(transport="udp")),
         pytest.raises(grpc.RpcError, match="switch 'switch' runs the program of mode 'pool'"),
     ):
         Operator(OperatorStub(channel)).change(0, names.SHARED)

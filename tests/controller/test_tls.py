@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ina.controller.embedded import Embedded
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.host.errors import ControllerError
 from ina.rpc.channel import open_channel
 from ina.rpc.tls import TlsError, TlsFiles
@@ -105,7 +105,7 @@ def test_sums_and_operators_over_mutual_tls(
     gate = threading.Barrier(2)
 
     def work(address: str, rank: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-        with Session.join(address, "j", rank, 2, timeout_s=DEADLINE_S) as session:
+        with Session.join(address, "j", rank, 2, WorkerOptions(timeout_s=DEADLINE_S)) as session:
             total = session.all_reduce(np.full(1000, rank + 1, np.int32))
             gate.wait(DEADLINE_S)
             return np.asarray(total)
@@ -122,10 +122,10 @@ def test_sums_and_operators_over_mutual_tls(
         monkeypatch.setenv("INA_TLS_CA", world.stranger.cert)
         refused_join = pytest.raises(ControllerError, match="is not signed by INA_TLS_CA")
         with refused_join:  # at once: trying until the timeout would not mend it
-            Session.join(address, "k", 0, 1, timeout_s=10 * DEADLINE_S)
+            Session.join(address, "k", 0, 1, WorkerOptions(timeout_s=10 * DEADLINE_S))
         monkeypatch.setenv("INA_TLS_CA", "/nowhere")
         with pytest.raises(TlsError, match="INA_TLS_CA /nowhere: No such file"):
-            Session.join(address, "k", 0, 1, timeout_s=DEADLINE_S)
+            Session.join(address, "k", 0, 1, WorkerOptions(timeout_s=DEADLINE_S))
 
         for files, why in [
             (replace(world.worker, cert="", key=""), "set INA_TLS_CERT and INA_TLS_KEY"),
@@ -160,7 +160,9 @@ def test_an_embedded_controller_serves_with_the_environment_s_files(
     for name, value in environment(world.controller).items():
         monkeypatch.setenv(name, value)
     with Embedded(values=64) as embedded:
-        with Session.join(embedded.controller_addr, "j", 0, 1, timeout_s=DEADLINE_S) as session:
+        with Session.join(
+            embedded.controller_addr, "j", 0, 1, WorkerOptions(timeout_s=DEADLINE_S)
+        ) as session:
             total = session.all_reduce(np.ones(10, np.int32))
             np.testing.assert_array_equal(total, np.ones(10, np.int32))
         assert tls_trouble(embedded.controller_addr, TlsFiles()) == "it speaks TLS: set tls.ca"

@@ -10,7 +10,7 @@ import numpy as np
 
 from ina.congestion import Congestion
 from ina.controller.embedded import Embedded
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.host.stats import SessionStats
 
 DEADLINE_S = 60.0
@@ -31,11 +31,13 @@ def straggling(embedded: Embedded, window: str, steps: int) -> list[SessionStats
     def work(job: int, rank: int) -> SessionStats:
         with Session.join(
             *(embedded.controller_addr, f"job{job}", rank, 2),
-            transport="udp",
-            mode="shared",
-            congestion=Congestion.from_text(window),
-            timeout_s=DEADLINE_S,
-            op_timeout_s=DEADLINE_S,
+            options=WorkerOptions(
+                transport="udp",
+                mode="shared",
+                congestion=Congestion.from_text(window),
+                timeout_s=DEADLINE_S,
+                op_timeout_s=DEADLINE_S,
+            ),
         ) as session:
             part = np.arange(ELEMS, dtype=np.int32)
             for step in range(steps):

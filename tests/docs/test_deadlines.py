@@ -40,7 +40,7 @@ NO_WAITS = {
     "ina/controller/windows/seen.py::APART_S": "between two reports that are compared",
     "ina/cli/job/command.py::plan(round_trip_s)": "what a job is planned with",
     "ina/congestion/own.py::_MOST_GAP_NS": "what a window may say",
-    "ina/host/session.py::MAX_OP_TIMEOUT_S": "what a caller may ask for",
+    "ina/host/options.py::MAX_OP_TIMEOUT_S": "what a caller may ask for",
     "ina/cli/sim/command.py::fuzz_command(budget_s)": "how long a search may take",
     "native/testing/worker_core_door.cpp::kTickNs": "time as a fuzzer passes it in",
     "native/testing/worker_core_door.cpp::stall_timeout_ns": "time as a fuzzer passes it in",

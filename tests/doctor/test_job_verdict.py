@@ -19,7 +19,7 @@ from ina.cli.job.view import known_of
 from ina.controller.embedded import Embedded
 from ina.doctor.job_verdict import Cause, Known, Verdict, judge
 from ina.errors import InaError
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.rpc import controller_pb2 as pb2
 
 DEADLINE_S = 60.0  # for a hang
@@ -48,7 +48,7 @@ def pair(controller: str) -> Iterator[tuple[Session, Session]]:
     """Two ranks of the job, in this process, over UDP."""
 
     def join(rank: int) -> Session:
-        return Session.join(controller, NAME, rank, 2, transport="udp")
+        return Session.join(controller, NAME, rank, 2, WorkerOptions(transport="udp"))
 
     with ExitStack() as stack, ThreadPoolExecutor(2) as pool:
         first, second = pool.map(join, range(2))
@@ -81,7 +81,7 @@ def test_a_job_that_runs_or_ends_as_it_should_is_no_trouble(well: str, capsys: C
 
 def test_a_rank_that_has_not_joined(well: str) -> None:
     with ThreadPoolExecutor(1) as pool:
-        lonely = pool.submit(Session.join, well, NAME, 1, 3, timeout_s=3)
+        lonely = pool.submit(Session.join, well, NAME, 1, 3, WorkerOptions(timeout_s=3))
         await_verdict(well, Cause.NOT_JOINED)
         found = verdict(well).found
         while found != "waits for ranks 0, 2 of 3 to join":
@@ -105,8 +105,8 @@ def test_a_rank_that_thinks(well: str, capsys: Capture) -> None:
 def test_a_rank_of_which_nothing_is_heard(well: str) -> None:
     with pair(well) as (first, second):
         begin(first)
-        assert second._membership is not None
-        second._membership.stop()
+        assert second._member is not None
+        second._driver.run(second._member.stop())
         found = await_verdict(well, Cause.SILENT)
         assert "rank 1: no heartbeat for " in found.found
         assert "dead, stopped" in found.advice

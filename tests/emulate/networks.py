@@ -23,14 +23,14 @@ READY_TIMEOUT_S = 240.0
 ALL_REDUCE = """
 import os
 import numpy as np
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 
 def numbers(rank):
     return np.random.default_rng(rank).integers(-1000, 1000, 5000, np.int32)
 
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 where = os.environ["INA_CONTROLLER"]
-with Session.join(where, "sum", rank, world, host=os.environ["INA_HOST"]) as session:
+with Session.join(where, "sum", rank, world, WorkerOptions(host=os.environ["INA_HOST"])) as session:
     want = sum(map(numbers, range(world)))
     for _ in range(3):
         assert (session.all_reduce(numbers(rank)) == want).all()

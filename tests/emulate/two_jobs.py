@@ -61,14 +61,14 @@ dist.destroy_process_group()
 SUM = """
 import os, subprocess, sys
 import numpy as np
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 
 def numbers(rank):
     return np.random.default_rng(rank).integers(-1000, 1000, 50_000, np.int32)
 
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 where, here = os.environ["INA_CONTROLLER"], os.environ["INA_HOST"]
-with Session.join(where, "sum", rank, world, host=here) as session:
+with Session.join(where, "sum", rank, world, WorkerOptions(host=here)) as session:
     want = sum(map(numbers, range(world)))
     for _ in range(3):
         assert (session.all_reduce(numbers(rank)) == want).all()

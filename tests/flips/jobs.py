@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ina.errors import InaError
-from ina.host import Handle, Session
+from ina.host import Handle, Session, WorkerOptions
 from ina.protocol.verify import Verify
 from ina.testing import numerics
 from ina.testing.numerics import Array
@@ -201,13 +201,15 @@ class Jobs:
             def join(rank: int) -> Session:
                 return Session.join(
                     *(self._controller, "flips", rank, WORKERS),
-                    host=self._hosts[rank],
-                    slots=SLOTS,
-                    verify=self._verify,
-                    timeout_s=_JOIN_S,
-                    op_timeout_s=OP_TIMEOUT_S,
-                    transport="udp",
-                    threads=1,
+                    options=WorkerOptions(
+                        host=self._hosts[rank],
+                        slots=SLOTS,
+                        verify=self._verify,
+                        timeout_s=_JOIN_S,
+                        op_timeout_s=OP_TIMEOUT_S,
+                        transport="udp",
+                        threads=1,
+                    ),
                 )
 
             joined = list(pool.map(join, range(WORKERS)))

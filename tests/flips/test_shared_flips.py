@@ -13,7 +13,7 @@ import pytest
 
 from ina.controller.embedded import Embedded
 from ina.errors import InaError
-from ina.host import CorruptedSumError, Session
+from ina.host import CorruptedSumError, Session, WorkerOptions
 from ina.host.arrays import Array
 from ina.host.handle import Handle
 from ina.protocol.codec import Header, decode, encode
@@ -63,10 +63,12 @@ def _ends(flip: OneFlip, on_failure: Callable[[InaError], bool] | None) -> list[
         def join(rank: int) -> Session:
             return Session.join(
                 *(embedded.controller_addr, "flipped", rank, WORKERS),
-                verify="accidents",
-                op_timeout_s=20.0,
-                recoverable=on_failure is not None,
-                on_failure=on_failure,
+                options=WorkerOptions(
+                    verify="accidents",
+                    op_timeout_s=20.0,
+                    recoverable=on_failure is not None,
+                    on_failure=on_failure,
+                ),
             )
 
         sessions = list(pool.map(join, range(WORKERS)))

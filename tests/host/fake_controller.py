@@ -68,6 +68,7 @@ class FakeController(Servicer):  # type: ignore[misc]
         self.last: pb2.Mapping | None = None  # that it has changed to
         self.done: set[int] = set()  # ranks that have the results by the older one
         self.said: list[pb2.RemapRequest] = []
+        self.asking: set[int] = set()  # ranks that have asked
         self.answers = threading.Event()  # Remap waits for it
         self.answers.set()
         self.slots = 0  # of the job; 0: all that the switch has
@@ -123,6 +124,9 @@ class FakeController(Servicer):  # type: ignore[misc]
 
     def Remap(self, request: pb2.RemapRequest, context: Any) -> pb2.RemapReply:  # noqa: N802
         self._check_member(request, context)
+        with self._changed:
+            self.asking.add(request.rank)
+            self._changed.notify_all()
         self.answers.wait(30)
         with self._changed:
             mapping = self.mapping

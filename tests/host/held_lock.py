@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from ina.controller.embedded import Embedded
-from ina.host import Session, WorkerLostError
+from ina.host import Session, WorkerLostError, WorkerOptions
 
 LEASE_S = 3.0
 HOLD_S = 5
@@ -34,7 +34,7 @@ def main(rank: int, how: str, folder: Path) -> None:
         while not address.exists():
             time.sleep(0.01)
         session = stack.enter_context(
-            Session.join(address.read_text(), "j", rank, 2, controller_with_rank=0)
+            Session.join(address.read_text(), "j", rank, 2, WorkerOptions(controller_with_rank=0))
         )
         ones = np.ones(100, np.int32)
         session.all_reduce(ones)

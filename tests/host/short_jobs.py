@@ -17,7 +17,7 @@ import time
 
 import numpy as np
 
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 
 DEADLINE_S = 60.0
 """For both workers of a job. On a loaded machine they take a second or two."""
@@ -27,7 +27,9 @@ WORKERS = 2
 def work(controller: str, job: str, rank: int) -> None:
     """One sum; then the ranks leave, not quite at once."""
     sys.setswitchinterval(1e-6)
-    with Session.join(controller, job, rank, WORKERS, timeout_s=DEADLINE_S) as session:
+    with Session.join(
+        controller, job, rank, WORKERS, WorkerOptions(timeout_s=DEADLINE_S)
+    ) as session:
         total = session.all_reduce(np.full(100, rank + 1, np.int32))
         assert (total == 3).all()
         time.sleep(random.Random(f"{job}.{rank}").choice((0.0, 0.0, 0.005, 0.02)))

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import threading
 
-from ina.host.aggregator import OthersHere
+from ina.host.member.state import OthersHere
 from tests.host.tickets import direct_ticket
 
 TICKET = direct_ticket("j", 1, 1, 0, 3, 4, 64, "127.0.0.1", 1)
-DEADLINE_S = 30.0
 
 
 def test_it_waits_until_all_others_have_left_whoever_says_so() -> None:
-    others = OthersHere(TICKET)
-    assert not others.wait(0.0)
+    others = OthersHere(TICKET, threading.Event())
+    assert not others.none_left.is_set()
     others.left([1])
-    assert not others.wait(0.0)
-    last = threading.Timer(0.02, others.left, [[2, 0]])
-    last.start()
-    assert others.wait(DEADLINE_S)
+    assert not others.none_left.is_set()
+    others.left([2, 0])
+    assert others.none_left.is_set()
     others.left([1, 2])  # again
-    assert others.wait(0.0)
+    assert others.none_left.is_set()

@@ -11,7 +11,7 @@ import pytest
 
 from ina.controller.embedded import Embedded
 from ina.errors import InvalidInputError
-from ina.host import Session, Ticket
+from ina.host import Session, Ticket, WorkerOptions
 from tests.host.ip_headers import Seen
 from tests.host.tickets import direct_ticket
 
@@ -35,7 +35,9 @@ def test_packets_of_each_thread_carry_the_sockets_dscp(dscp: int, threads: int) 
         own.connect(switch.getsockname())
         own.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, dscp << 2 | 1)
         port = switch.getsockname()[1]
-        with Session.direct(ticket(port), own, threads=threads, op_timeout_s=60) as session:
+        with Session.direct(
+            ticket(port), own, WorkerOptions(threads=threads, op_timeout_s=60)
+        ) as session:
             session.all_reduce(ARRAY, async_op=True)
             seen = set()
             for _ in range(32):  # a window of trains
@@ -51,7 +53,11 @@ def seen_of(dscp: int | None, tenant: str) -> Iterator[tuple[Seen, tuple[str, in
     with Embedded(64, config=tenants) as embedded:
         seen = Seen()
         with Session.join(
-            embedded.controller_addr, "job", 0, 1, tenant=tenant, dscp=dscp, transport="udp"
+            embedded.controller_addr,
+            "job",
+            0,
+            1,
+            WorkerOptions(tenant=tenant, dscp=dscp, transport="udp"),
         ) as session:
             assert (session.all_reduce(ARRAY) == ARRAY).all()
             yield seen, session.ticket.switch, session
@@ -75,4 +81,4 @@ def test_contributions_and_results_carry_what_the_worker_or_its_tenant_says(
 @pytest.mark.parametrize("dscp", [-1, 64])
 def test_what_is_no_dscp_is_refused_in_one_line(dscp: int) -> None:
     with pytest.raises(InvalidInputError, match=rf"^dscp={dscp}: want a DSCP, 0 to 63$"):
-        Session.join("127.0.0.1:1", "job", 0, 1, dscp=dscp)
+        Session.join("127.0.0.1:1", "job", 0, 1, WorkerOptions(dscp=dscp))

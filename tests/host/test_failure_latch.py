@@ -9,15 +9,19 @@ from unittest.mock import MagicMock
 import pytest
 
 from ina.host.errors import WorkerLostError
-from ina.host.failure_latch import FailureLatch
+from ina.host.member.latch import FailureLatch
+from ina.host.thread_driver import ThreadDriver
 
 LOST = WorkerLostError("rank 1 has left")
+
+
+DRIVER = ThreadDriver("test")
 
 
 def latch() -> FailureLatch:
     transport: Any = MagicMock()
     ticket: Any = MagicMock()
-    return FailureLatch(ticket, transport, None, halts=False)
+    return FailureLatch(ticket, transport, DRIVER)
 
 
 @pytest.mark.parametrize(("is_raised", "lines"), [(True, []), (False, ["rank 1 has left"])])
@@ -26,9 +30,9 @@ def test_a_failure_is_logged_only_if_nobody_was_told(
 ) -> None:
     failed = latch()
     with caplog.at_level(logging.WARNING, "ina.host"):
-        failed.fail(LOST)
-        assert str(failed.error()) == "rank 1 has left"  # a look tells nobody
+        DRIVER.run(failed.fail(LOST))
+        assert str(DRIVER.run(failed.error())) == "rank 1 has left"  # a look tells nobody
         if is_raised:
-            assert str(failed.told()) == "rank 1 has left"
+            assert str(DRIVER.run(failed.told())) == "rank 1 has left"
         failed.close()
     assert caplog.messages == lines

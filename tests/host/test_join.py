@@ -20,6 +20,7 @@ from ina.host import (
     InvalidTicketError,
     Session,
     TransportError,
+    WorkerOptions,
     WorldSizeError,
 )
 from ina.protocol.spec import path_of
@@ -39,7 +40,9 @@ def test_workers_join_reduce_and_leave(controller: tuple[str, FakeController]) -
     address, fake = controller
     with futures.ThreadPoolExecutor(2) as pool:
         joining = [
-            pool.submit(Session.join, address, "digits", rank, 2, slots=64, host="127.0.0.1")
+            pool.submit(
+                Session.join, address, "digits", rank, 2, WorkerOptions(slots=64, host="127.0.0.1")
+            )
             for rank in range(2)
         ]
         sessions = [future.result(60) for future in joining]
@@ -119,7 +122,7 @@ def test_a_first_tree_may_begin_elsewhere_than_at_its_top_of_rack(
 
 def test_an_address_of_its_own_is_said_first(controller: tuple[str, FakeController]) -> None:
     address, fake = controller
-    with Session.join(address, "digits", 0, 1, host="127.0.0.5"):
+    with Session.join(address, "digits", 0, 1, WorkerOptions(host="127.0.0.5")):
         assert fake.created[0].addresses[0] == "127.0.0.5"
 
 
@@ -127,7 +130,7 @@ def test_missing_workers_end_the_wait(controller: tuple[str, FakeController]) ->
     with pytest.raises(
         ControllerTimeoutError, match="join job 'digits' as rank 0: rank 1 is missing"
     ):
-        Session.join(controller[0], "digits", 0, 2, timeout_s=0.2)
+        Session.join(controller[0], "digits", 0, 2, WorkerOptions(timeout_s=0.2))
 
 
 def test_a_refusal_is_one_line_with_the_controllers_reason(
@@ -136,7 +139,7 @@ def test_a_refusal_is_one_line_with_the_controllers_reason(
     address, fake = controller
     fake.world_size = 4
     with pytest.raises(ControllerError) as refused:
-        Session.join(address, "digits", 0, 2, timeout_s=5)
+        Session.join(address, "digits", 0, 2, WorkerOptions(timeout_s=5))
     message = str(refused.value)
     assert message == (
         f"controller {address}: cannot create job 'digits': the job has another size "
@@ -148,7 +151,7 @@ def test_a_switch_address_that_is_none(controller: tuple[str, FakeController]) -
     address, fake = controller
     fake.switch_host = "no such host"
     with pytest.raises(TransportError, match="no such host"):
-        Session.join(address, "digits", 0, 1, timeout_s=5)
+        Session.join(address, "digits", 0, 1, WorkerOptions(timeout_s=5))
 
 
 def test_a_worker_that_cannot_use_what_it_joined_leaves(
@@ -164,7 +167,7 @@ def test_a_worker_that_cannot_use_what_it_joined_leaves(
 @pytest.mark.parametrize("op_timeout_s", [0, -1, float("inf"), float("nan")])
 def test_an_impossible_deadline_is_refused_before_anything_is_sent(op_timeout_s: float) -> None:
     with pytest.raises(InvalidTicketError, match="op_timeout_s"):
-        Session.join("127.0.0.1:1", "train", 0, 1, op_timeout_s=op_timeout_s)
+        Session.join("127.0.0.1:1", "train", 0, 1, WorkerOptions(op_timeout_s=op_timeout_s))
 
 
 def test_no_controller_at_the_address() -> None:
@@ -172,7 +175,7 @@ def test_no_controller_at_the_address() -> None:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(ControllerTimeoutError, match=f"controller {address}: nobody listens there"):
-        Session.join(address, "digits", 0, 1, timeout_s=0.3)
+        Session.join(address, "digits", 0, 1, WorkerOptions(timeout_s=0.3))
 
 
 def test_1025_workers_are_refused_before_anything_is_sent() -> None:
@@ -185,7 +188,7 @@ def test_what_the_worker_wishes_reaches_the_controller(
 ) -> None:
     address, fake = controller
     with Session.join(
-        address, "digits", 0, 1, token="t0ken", tenant="vision", priority=3, slots=64
+        address, "digits", 0, 1, WorkerOptions(token="t0ken", tenant="vision", priority=3, slots=64)
     ):
         pass
     (created,) = fake.created
@@ -238,7 +241,7 @@ def test_a_standby_is_passed_over(controller: tuple[str, FakeController]) -> Non
         with Session.join(f"{standby.address}, {address}", "digits", 0, 1) as session:
             assert (session.all_reduce(np.ones(3, np.int32)) == 1).all()
         with pytest.raises(ControllerTimeoutError, match=r"standby: .*tried for 0\.3 s"):
-            Session.join(standby.address, "digits", 0, 1, timeout_s=0.3)
+            Session.join(standby.address, "digits", 0, 1, WorkerOptions(timeout_s=0.3))
     assert standby.created == []
 
 
@@ -287,11 +290,11 @@ def test_that_no_controller_answers_is_said_long_before_the_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """And who, where and for how long yet; after 5 s, which are 50 ms here."""
-    monkeypatch.setattr("ina.host.join.Patience", partial(Patience, first_s=0.05))
+    monkeypatch.setattr("ina.host.thread_driver.Patience", partial(Patience, first_s=0.05))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
     with pytest.raises(ControllerTimeoutError):
-        Session.join(address, "digits", 1, 2, timeout_s=0.5)
+        Session.join(address, "digits", 1, 2, WorkerOptions(timeout_s=0.5))
     said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert said
     assert said[0].startswith(f"job 'digits' rank 1: controller {address} does not answer (")
@@ -304,7 +307,7 @@ def test_a_wait_for_other_ranks_is_not_blamed_on_the_controller(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("ina.host.join.Patience", partial(Patience, first_s=0.2))
+    monkeypatch.setattr("ina.host.thread_driver.Patience", partial(Patience, first_s=0.2))
     with pytest.raises(ControllerTimeoutError, match="rank 1 is missing"):
-        Session.join(controller[0], "digits", 0, 2, timeout_s=0.6)
+        Session.join(controller[0], "digits", 0, 2, WorkerOptions(timeout_s=0.6))
     assert "does not answer" not in caplog.text

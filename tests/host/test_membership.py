@@ -29,6 +29,7 @@ from ina.host import (
     SessionClosedError,
     SwitchLostError,
     WorkerLostError,
+    WorkerOptions,
 )
 from ina.rpc import controller_pb2 as pb2
 from tests.host.fake_controller import EPOCH, FakeController
@@ -48,7 +49,9 @@ def job(
         futures.ThreadPoolExecutor(workers) as pool,
     ):
         joining = [
-            pool.submit(Session.join, fake.address, "digits", rank, workers, **options)
+            pool.submit(
+                Session.join, fake.address, "digits", rank, workers, WorkerOptions(**options)
+            )
             for rank in range(workers)
         ]
         with closing([future.result(60) for future in joining]) as sessions:
@@ -197,7 +200,7 @@ def test_a_stall_is_explained_by_what_the_controller_says(
         with pytest.raises(OperationTimeoutError, match=r"rank 1 has not sent number 0$"):
             pending.wait(30)
     told = "job 'digits' rank 0 of 2: rank 1 has not sent number 0"
-    assert ("ina.host.membership", logging.WARNING, told) in caplog.record_tuples
+    assert ("ina.host.member.watch", logging.WARNING, told) in caplog.record_tuples
 
 
 def test_a_stall_that_ended_while_the_controller_was_away_explains_nothing() -> None:
@@ -215,7 +218,7 @@ def test_a_stall_that_ended_while_the_controller_was_away_explains_nothing() -> 
 
 def until_hinted(session: Session) -> None:
     deadline = time.monotonic() + 30
-    while session._latch._said() is None:
+    while session._latch.said() is None:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from ina.errors import InaError
-from ina.host import CorruptedSumError, RanksDifferError, Session, failure_latch
+from ina.host import CorruptedSumError, RanksDifferError, Session
 from ina.host.handle import Handle
+from ina.host.member import latch
 from ina.protocol.collective import Collective, Reduction
 from ina.protocol.spec import ValueType
 from ina.rpc import controller_pb2 as pb2
@@ -51,7 +52,7 @@ def test_the_controllers_words_are_waited_for() -> None:
 def test_a_controller_that_says_nothing_is_not_waited_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(failure_latch, "_ANSWER_S", 0.05)
+    monkeypatch.setattr(latch, "_ANSWER_S", 0.05)
     with job() as (_, sessions):
         reduce_all(sessions)
         for handle in apart(sessions):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ina.host import OperationTimeoutError, Session
+from ina.host import OperationTimeoutError, Session, WorkerOptions
 from ina.host.udp import UdpLink
 from ina.protocol.spec import RESULTS_UDP_PORT
 from tests.host.remapped import JOB, NEVER_NS, Mapped, Tensors
@@ -33,8 +33,7 @@ def sessions_of(
         Session(
             direct_ticket("test", JOB, 1, rank, count, slots, switch.values, *switch.address),
             link,
-            threads=threads[rank % len(threads)],
-            **options,
+            WorkerOptions(threads=threads[rank % len(threads)], **options),
         )
         for rank, link in enumerate(links)
     ]

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from ina.host import Session, TransportError, remapper
+from ina.host import Session, TransportError, WorkerOptions
+from ina.host.member import remap
 from ina.rpc import controller_pb2 as pb2
 from tests.host.fake_controller import EPOCH, FakeController
 from tests.host.remapped import Tensors
@@ -33,7 +34,9 @@ def job(
     ):
         fake.slots = slots
         joining = [
-            pool.submit(Session.join, fake.address, "resized", rank, workers, threads=threads)
+            pool.submit(
+                Session.join, fake.address, "resized", rank, workers, WorkerOptions(threads=threads)
+            )
             for rank in range(workers)
         ]
         with closing([future.result(60) for future in joining]) as sessions:
@@ -154,9 +157,9 @@ def test_what_cannot_be_is_declined_with_the_reason() -> None:
 
 def test_a_rank_that_cannot_follow_fails_with_the_reason() -> None:
     with job(2, 16) as (fake, sessions):
-        membership = sessions[1]._membership
-        assert membership is not None
-        remapping = membership._remapper._remapping
+        member = sessions[1]._member
+        assert member is not None
+        remapping = member._remapper._remapping
         transport = remapping._transport
 
         class Refusing:
@@ -186,7 +189,7 @@ def test_a_rank_that_cannot_follow_fails_with_the_reason() -> None:
 def test_a_question_that_the_controller_does_not_answer_is_asked_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(remapper, "_ANSWER_S", 0.1)
+    monkeypatch.setattr(remap, "_ANSWER_S", 0.1)
     with job(2, 16) as (fake, sessions), caplog.at_level(logging.DEBUG, "ina.host"):
         fake.answers.clear()
         fake.remap(64, 128)
@@ -204,15 +207,11 @@ def test_a_question_that_the_controller_does_not_answer_is_asked_again(
 def test_closing_does_not_wait_for_an_answer_that_does_not_come(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(remapper, "_JOIN_S", 0.05)
+    monkeypatch.setattr(remap, "_JOIN_S", 0.05)
     with job(2, 16) as (fake, sessions), caplog.at_level(logging.WARNING):
         fake.answers.clear()
         fake.remap(64, 128)
-        kept = sessions[0]._membership
-        assert kept is not None
-        waits = threading.Event()
-        while kept._remapper._thread is None:
-            waits.wait(0.01)
+        fake.until(lambda: 0 in fake.asking)
         sessions[0].close()
         assert "thread ina-remap-resized-0 does not end" in caplog.text
         fake.answers.set()

@@ -14,7 +14,7 @@ from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.proto import p4r
 
 from ina.controller.embedded import Embedded
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.host.link import TransportName
 from ina.host.shm import cells_for
 from ina.p4 import compiled, names
@@ -74,7 +74,7 @@ def job(
 
         def join(rank: int) -> Session:
             address = embedded.controller_addr
-            return Session.join(address, "test", rank, workers, transport=transport)
+            return Session.join(address, "test", rank, workers, WorkerOptions(transport=transport))
 
         with ThreadPoolExecutor(workers) as pool:
             sessions = list(pool.map(join, range(workers)))

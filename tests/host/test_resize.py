@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ina.controller.embedded import Embedded
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.host.link import TransportName
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc
@@ -57,9 +57,7 @@ def job(
         def join(rank: int) -> Session:
             return Session.join(
                 *(embedded.controller_addr, NAME, rank, workers),
-                transport=transport,
-                threads=threads,
-                slots=slots,
+                options=WorkerOptions(transport=transport, threads=threads, slots=slots),
             )
 
         with ThreadPoolExecutor(workers) as pool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
 from ina._native.host import Rhythm
 from ina.controller.embedded import Embedded
-from ina.host import Session, Wishes
+from ina.host import Session, Wishes, WorkerOptions
 from ina.host.progress import ProgressReporter
 
 
@@ -48,12 +50,14 @@ def test_a_session_reports_it_with_what_the_job_said() -> None:
     wishes = Wishes(deadline_unix_s=8e9, steps=50)
     with (
         Embedded() as embedded,
-        Session.join(embedded.controller_addr, "job", 0, 1, wishes=wishes) as session,
+        Session.join(
+            embedded.controller_addr, "job", 0, 1, WorkerOptions(wishes=wishes)
+        ) as session,
     ):
         for _ in range(6):
             for elems in (1000, 1000, 10):
                 session.all_reduce(np.ones(elems, np.float32))
-        told = ProgressReporter(session._transport, wishes=wishes).report()
+        told = ProgressReporter(session._transport, time.monotonic, wishes=wishes).report()
     assert told.step_operations == 3
     assert 0 < told.tail_s <= told.busy_s
     assert told.round_trip_s > 0

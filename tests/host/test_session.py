@@ -28,6 +28,7 @@ from ina.host import (
     TransportError,
     UnsupportedDtypeError,
     UnsupportedOpError,
+    WorkerOptions,
     WorldSizeError,
 )
 from ina.host.udp import UdpLink
@@ -236,7 +237,7 @@ def test_no_switch_at_the_address() -> None:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
     ticket = direct_ticket("test", 1, 1, 0, 1, 4, 64, "127.0.0.1", port)
-    with Session.direct(ticket, op_timeout_s=0.3) as session:
+    with Session.direct(ticket, options=WorkerOptions(op_timeout_s=0.3)) as session:
         with pytest.raises(OperationTimeoutError, match=f"nothing listens .* 127.0.0.1:{port}"):
             session.all_reduce(np.ones(3, np.float32))
         assert session.stats().icmp_errors > 0
@@ -383,7 +384,7 @@ def test_a_program_that_forgets_to_close_ends_cleanly() -> None:
     script = """
 import sys
 import numpy as np
-from ina.host import Session, Ticket, one_switch
+from ina.host import Session, Ticket, one_switch, WorkerOptions
 from ina.host.udp import open_socket
 address = ("127.0.0.1", int(sys.argv[1]))
 sock = open_socket(*address)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from ina.host import Session, TransportError
+from ina.host import Session, TransportError, WorkerOptions
 from ina.host.shared_results import SharedResults
 from ina.host.udp import UdpLink
 from ina.protocol.spec import RESULTS_UDP_PORT
@@ -167,13 +167,13 @@ def test_one_worker_that_hears_nothing_spares_the_others() -> None:
 def test_a_few_repaired_losses_are_no_silence() -> None:
     with UdpModel(group=GROUP) as switch, joined(switch) as (fake, sessions):
         for session in sessions:
-            assert not session._membership._shared.look()  # type: ignore[union-attr]
+            assert not session._member._heart._shared.look()  # type: ignore[union-attr]
         switch.mute = True
         small = [session.all_reduce(WHOLE[:640], async_op=True) for session in sessions]
         for handle in small:
             handle.wait(30)
         for session in sessions:
-            assert not session._membership._shared.look()  # type: ignore[union-attr]
+            assert not session._member._heart._shared.look()  # type: ignore[union-attr]
         switch.mute = False
         reduce_all(sessions)
         assert fake.missing == set()
@@ -268,7 +268,9 @@ def test_where_the_kernel_refuses_all_threads_have_one_socket() -> None:
 
         def work() -> None:
             forbid_setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
-            with closing([Session(switch.ticket(7, 1, 0, 1), link, threads=4)]) as (session,):
+            with closing([Session(switch.ticket(7, 1, 0, 1), link, WorkerOptions(threads=4))]) as (
+                session,
+            ):
                 reduce_all([session])
                 all_have_come(session)
                 stats = session.stats()

@@ -19,7 +19,7 @@ import pytest
 
 from ina.controller.embedded import SHM_PORT, Embedded
 from ina.errors import InvalidInputError
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.host.errors import (
     SessionClosedError,
     SwitchLostError,
@@ -46,7 +46,7 @@ def sessions_of(embedded: Embedded, transports: Sequence[TransportName]) -> Iter
 
     def join(rank: int) -> Session:
         address = embedded.controller_addr
-        return Session.join(address, "test", rank, count, transport=transports[rank])
+        return Session.join(address, "test", rank, count, WorkerOptions(transport=transports[rank]))
 
     with ThreadPoolExecutor(count) as pool:
         sessions = list(pool.map(join, range(count)))
@@ -147,9 +147,9 @@ def test_without_an_offer_auto_is_udp_and_shm_an_error(caplog: pytest.LogCapture
             assert session.path.startswith("UDP 127.0.0.1:")
             assert (session.all_reduce(np.arange(100, dtype=np.int32)) == np.arange(100)).all()
         with pytest.raises(TransportError, match="the switch offers no shared memory"):
-            Session.join(embedded.controller_addr, "other", 0, 1, transport="shm")
+            Session.join(embedded.controller_addr, "other", 0, 1, WorkerOptions(transport="shm"))
         with pytest.raises(InvalidInputError, match="transport 'tcp': want auto, udp, shm"):
-            Session.join(embedded.controller_addr, "other", 0, 1, transport="tcp")  # type: ignore[arg-type]
+            Session.join(embedded.controller_addr, "other", 0, 1, WorkerOptions(transport="tcp"))  # type: ignore[arg-type]
     (line,) = [r.getMessage() for r in caplog.records if "reaches the switch" in r.getMessage()]
     assert line.startswith("job 'test' rank 0 of 1 reaches the switch over UDP 127.0.0.1:")
     chosen = ("window ", "64 values a packet", "1 thread;", "receive buffer ", "epoch 1", "ina 0")
@@ -164,7 +164,7 @@ def test_a_switch_on_another_host_is_reached_over_udp(caplog: pytest.LogCaptureF
             assert session.path.startswith("UDP 127.0.0.1:")
         assert "nobody is there on this host" in caplog.text
         with pytest.raises(TransportError, match="@ina-nobody: nobody is there on this host"):
-            Session.join(embedded.controller_addr, "other", 0, 1, transport="shm")
+            Session.join(embedded.controller_addr, "other", 0, 1, WorkerOptions(transport="shm"))
 
 
 def test_a_switch_that_stops_is_lost() -> None:
@@ -198,7 +198,9 @@ def test_a_worker_that_is_killed_is_dropped_and_named() -> None:
     with Embedded(values=64, config=LEASE, shm=True) as embedded:
         worker = subprocess.Popen([sys.executable, "-c", _WORKER, embedded.controller_addr])
         try:
-            with Session.join(embedded.controller_addr, "test", 0, 2, transport="shm") as session:
+            with Session.join(
+                embedded.controller_addr, "test", 0, 2, WorkerOptions(transport="shm")
+            ) as session:
                 for _ in range(20):
                     assert (session.all_reduce(np.ones(1000, np.int32)) == 2).all()
                 worker.send_signal(signal.SIGKILL)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from ina._native.host import OperationState, RtoLimits, Transport, TransportOptions
-from ina.host import OperationTimeoutError, Session
+from ina.host import OperationTimeoutError, Session, WorkerOptions
 from ina.host.stats import SessionStats
 from ina.host.udp import open_socket
 from ina.protocol.codec import Header, decode, encode
@@ -42,7 +42,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 def reduce_on(switch: UdpModel, sock: socket.socket, threads: int) -> SessionStats:
     switch.install(7, 1, [sock])
-    with Session.direct(switch.ticket(7, 1, 0, 1), sock, threads=threads) as session:
+    with Session.direct(switch.ticket(7, 1, 0, 1), sock, WorkerOptions(threads=threads)) as session:
         for _ in range(3):
             assert (session.all_reduce(WHOLE) == WHOLE).all()
         return session.stats()

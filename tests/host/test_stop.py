@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.host.errors import SessionClosedError
 from ina.host.stop import Stop
 from tests.silence import silent_server
@@ -23,6 +23,6 @@ def test_it_ends_at_once_and_none_begins_later(after_s: float) -> None:
             timer.join()
         began_s = time.monotonic()
         with pytest.raises(SessionClosedError, match="given up"):
-            Session.join(address, "j", 0, 2, timeout_s=60.0, stop=stop)
+            Session.join(address, "j", 0, 2, WorkerOptions(timeout_s=60.0, stop=stop))
         assert time.monotonic() - began_s < 10.0
     timer.join()

@@ -23,6 +23,7 @@ from ina.host import (
     SessionClosedError,
     SessionFrozenError,
     SwitchLostError,
+    WorkerOptions,
 )
 from ina.host.threads import wanted
 from ina.testing import numerics
@@ -64,7 +65,9 @@ def test_through_the_soft_switch(threads: int, loss: float) -> None:
 
         def join(rank: int) -> Session:
             own = threads if rank else 1  # workers of one job may differ
-            return Session.join(embedded.controller_addr, "test", rank, 2, threads=own)
+            return Session.join(
+                embedded.controller_addr, "test", rank, 2, WorkerOptions(threads=own)
+            )
 
         with ThreadPoolExecutor(2) as pool:
             sessions = list(pool.map(join, range(2)))
@@ -142,7 +145,7 @@ def test_no_more_threads_than_packets_in_flight(caplog: pytest.LogCaptureFixture
     assert "2 of 8 threads on UDP" in caplog.text
     with UdpModel() as switch:
         ticket = switch.ticket(9, 1, 0, 1)
-        with Session.direct(ticket, threads=4, max_in_flight=1) as session:
+        with Session.direct(ticket, max_in_flight=1, options=WorkerOptions(threads=4)) as session:
             assert session.stats().threads == session.stats().in_flight_limit == 1
 
 
@@ -154,7 +157,7 @@ def test_shared_memory_has_one_thread(
     caplog.set_level(logging.INFO, "ina.host")
     with (
         Embedded(shm=True) as embedded,
-        Session.join(embedded.controller_addr, "j", 0, 1, threads=asked) as session,
+        Session.join(embedded.controller_addr, "j", 0, 1, WorkerOptions(threads=asked)) as session,
     ):
         assert (session.all_reduce(ONES) == 1).all()
         assert (session.stats().transport, session.stats().threads) == ("shm", 1)
@@ -178,9 +181,12 @@ def test_the_automatic_number(
 @pytest.mark.parametrize("threads", [-1, 3, 16])
 def test_numbers_that_are_refused(threads: int) -> None:
     with pytest.raises(InvalidInputError, match=rf"threads={threads}: want 1, 2, 4, 8, or 0"):
-        Session.join("127.0.0.1:1", "j", 0, 1, threads=threads)
+        Session.join("127.0.0.1:1", "j", 0, 1, WorkerOptions(threads=threads))
     with pytest.raises(InvalidInputError, match=rf"threads={threads}: want 1, 2, 4, 8, or 0"):
-        Session.direct(direct_ticket("t", 1, 1, 0, 1, 4, 64, "127.0.0.1", 9), threads=threads)
+        Session.direct(
+            direct_ticket("t", 1, 1, 0, 1, 4, 64, "127.0.0.1", 9),
+            options=WorkerOptions(threads=threads),
+        )
 
 
 def test_a_missing_worker_is_reported() -> None:
@@ -217,7 +223,7 @@ def test_no_switch_at_the_address() -> None:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
     ticket = direct_ticket("test", 1, 1, 0, 1, 64, 64, "127.0.0.1", port)
-    with Session.direct(ticket, op_timeout_s=0.3, threads=4) as session:
+    with Session.direct(ticket, options=WorkerOptions(op_timeout_s=0.3, threads=4)) as session:
         with pytest.raises(OperationTimeoutError, match=f"nothing listens .* 127.0.0.1:{port}"):
             session.all_reduce(np.ones(64 * 40, np.float32))
         assert session.stats().icmp_errors > 0

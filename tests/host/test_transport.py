@@ -15,7 +15,7 @@ from ina._native.host import (
     WorkerConfig,
 )
 from ina.controller.embedded import Embedded
-from ina.host import Session, udp
+from ina.host import Session, WorkerOptions, udp
 from ina.host.errors import TransportError
 from ina.host.udp import UdpLink, open_socket
 from ina.protocol.collective import Collective
@@ -102,4 +102,6 @@ def test_packets_that_the_first_link_does_not_take_whole_are_refused() -> None:
 def test_such_a_job_cannot_be_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(udp, "IP_UDP_HEADER_BYTES", 1 << 17)  # no loopback is that wide
     with Embedded(values=64) as embedded, pytest.raises(TransportError, match="do not fit"):
-        Session.join(embedded.controller_addr, "too-wide", 0, 1, transport="udp", timeout_s=30)
+        Session.join(
+            embedded.controller_addr, "too-wide", 0, 1, WorkerOptions(transport="udp", timeout_s=30)
+        )

@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 from ina.errors import InvalidInputError
-from ina.host import CorruptedSumError, InvalidTicketError, JobFailedError, Session, Ticket
+from ina.host import (
+    CorruptedSumError,
+    InvalidTicketError,
+    JobFailedError,
+    Session,
+    Ticket,
+    WorkerOptions,
+)
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import Outcome, Slot
 from ina.protocol.switch_model import Departure, ModelJob, SwitchModel
@@ -116,7 +123,9 @@ def test_the_controller_tells_all_alike(asked: Verify | None) -> None:
         fake.verify, fake.check_key = asked or "keyed", KEY
         with futures.ThreadPoolExecutor(2) as pool:
             joining = [
-                pool.submit(Session.join, fake.address, "digits", rank, 2, verify=asked)
+                pool.submit(
+                    Session.join, fake.address, "digits", rank, 2, WorkerOptions(verify=asked)
+                )
                 for rank in range(2)
             ]
             with closing([future.result(60) for future in joining]) as sessions:

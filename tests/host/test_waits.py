@@ -7,40 +7,50 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ina.host import Session, client, membership, shm, watcher
+from ina.host import Session, WorkerOptions, shm, watcher
 from ina.host.calls import Credentials
-from ina.host.client import ControllerClient
+from ina.host.client import GrpcWire
 from ina.host.errors import ControllerTimeoutError, TransportError
+from ina.host.member import beat, client, core
+from ina.host.member.client import ControllerClient
 from ina.host.shm import ShmLink
+from ina.host.thread_driver import ThreadDriver
 from ina.rpc import controller_pb2 as pb2
 from tests.host.fake_controller import FakeController
 from tests.host.udp_model import UdpModel, closing
 from tests.silence import DEADLINE_S, silent_server, stuck_thread
 
 
+@contextmanager
+def calls_to_nobody(**options: float) -> Iterator[tuple[ControllerClient, ThreadDriver]]:
+    driver = ThreadDriver("test")
+    with silent_server() as address, GrpcWire(address, driver) as wire:
+        yield ControllerClient(wire, "", **options), driver
+
+
 def test_a_call_that_the_controller_does_not_answer() -> None:
     with (
-        silent_server() as address,
-        ControllerClient(address, timeout_s=0.2) as calls,
+        calls_to_nobody(timeout_s=0.2) as (calls, driver),
         pytest.raises(ControllerTimeoutError, match=r"cannot leave .* \(after 0.2 s\)"),
     ):
-        calls.leave(Credentials("j", 0, 1, b""))
+        driver.run(calls.leave(Credentials("j", 0, 1, b"")))
 
 
 def test_a_join_that_the_controller_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has its own time, in which others may come, and a little more for the answer."""
     monkeypatch.setattr(client, "JOIN_GRACE_S", 0.1)
     with (
-        silent_server() as address,
-        ControllerClient(address) as calls,
+        calls_to_nobody() as (calls, driver),
         pytest.raises(ControllerTimeoutError, match=r"cannot join .* \(after 0.3 s\)"),
     ):
-        calls.join(pb2.JoinRequest(name="j", rank=0, timeout_s=0.2))
+        driver.run(calls.join(pb2.JoinRequest(name="j", rank=0, timeout_s=0.2)))
 
 
 class Hanging(FakeController):
@@ -57,13 +67,13 @@ def test_a_heartbeat_that_the_controller_does_not_answer(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The worker says so once, and sums go on."""
-    monkeypatch.setattr(membership, "_ANSWER_S", 0.1)
+    monkeypatch.setattr(beat, "_ANSWER_S", 0.1)
     ones = np.ones(10, np.int32)
     with (
         caplog.at_level(logging.WARNING),
         UdpModel() as switch,
         Hanging(switch, lease_s=30.0, heartbeat_s=0.1) as controller,
-        Session.join(controller.address, "j", 0, 1, threads=1) as session,
+        Session.join(controller.address, "j", 0, 1, WorkerOptions(threads=1)) as session,
     ):
         end = time.monotonic() + DEADLINE_S
         while "(after 0.1 s); sums do not need it" not in caplog.text:
@@ -103,15 +113,14 @@ def test_closing_does_not_wait_for_a_callback_that_does_not_end(
 def test_closing_does_not_wait_for_a_heartbeat_that_does_not_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(membership, "_JOIN_S", 0.05)
+    monkeypatch.setattr(core, "_JOIN_S", 0.05)
     with (
         UdpModel() as switch,
         FakeController(switch, lease_s=10.0, heartbeat_s=2.0) as controller,
         stuck_thread() as stuck,
         caplog.at_level(logging.WARNING),
     ):
-        session = Session.join(controller.address, "j", 0, 1, threads=1)
-        kept: Any = session._membership
-        kept._threads.append(stuck)
+        session = Session.join(controller.address, "j", 0, 1, WorkerOptions(threads=1))
+        session._driver._threads[core.WATCH] = stuck
         session.close()
     assert f"thread {stuck.name} does not end" in caplog.text

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address
 
 from ina.congestion import Congestion
-from ina.host import Session, Ticket
+from ina.host import Session, Ticket, WorkerOptions
 from ina.host.udp import UdpLink
 from ina.protocol.codec import encode
 from ina.protocol.switch_model import Attachment
@@ -83,8 +83,7 @@ class UdpForest:
             Session(
                 self.ticket(rank, workers),
                 link,
-                threads=threads[rank % len(threads)],
-                congestion=congestion,
+                WorkerOptions(threads=threads[rank % len(threads)], congestion=congestion),
             )
             for rank, link in enumerate(links)
         ]

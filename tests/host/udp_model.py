@@ -12,8 +12,8 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 
 from ina.congestion import Congestion
-from ina.host import Session, Ticket
-from ina.host.failure_latch import OnFailure
+from ina.host import Session, Ticket, WorkerOptions
+from ina.host.member.latch import OnFailure
 from ina.host.udp import UdpLink
 from ina.protocol.codec import encode
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT
@@ -97,11 +97,13 @@ class UdpModel:
             Session(
                 self.ticket(job, 1, rank, count),
                 links[rank],
-                op_timeout_s=op_timeout_s,
-                recoverable=recoverable,
-                on_failure=on_failure,
-                threads=threads[rank] if threads else 1,
-                congestion=congestion,
+                WorkerOptions(
+                    op_timeout_s=op_timeout_s,
+                    recoverable=recoverable,
+                    on_failure=on_failure,
+                    threads=threads[rank] if threads else 1,
+                    congestion=congestion,
+                ),
             )
             for rank in range(count)
         ]

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from ina.cli import main
-from ina.host import ControllerTimeoutError, Session
+from ina.host import ControllerTimeoutError, Session, WorkerOptions
 from ina.host.errors import TransportError
 from ina.host.own_addresses import why_not_own
 from ina.host.udp import open_socket
@@ -55,7 +55,7 @@ def test_nobody_listens(silent_port: str, capsys: pytest.CaptureFixture[str]) ->
     assert main.run(["job", "list", "--controller", silent_port]) == 2
     assert capsys.readouterr().err == f"error: controller {silent_port}: {said}\n"
     with pytest.raises(ControllerTimeoutError) as caught:
-        Session.join(silent_port, "j", 0, 1, timeout_s=0.3)
+        Session.join(silent_port, "j", 0, 1, WorkerOptions(timeout_s=0.3))
     assert str(caught.value) == f"controller {silent_port}: {said}, tried for 0.3 s"
 
 

@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 
 from ina.controller.embedded import Embedded
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.protocol.verify import Verify
 from tests.security.tap import Tap
 
@@ -76,10 +76,9 @@ def tapped_sessions(
                 name,
                 rank,
                 count,
-                slots=slots,
-                verify=verify,
-                timeout_s=DEADLINE_S,
-                op_timeout_s=DEADLINE_S,
+                WorkerOptions(
+                    slots=slots, verify=verify, timeout_s=DEADLINE_S, op_timeout_s=DEADLINE_S
+                ),
             )
 
         with mock.patch("ina.host.udp.open_socket", open_tapped):

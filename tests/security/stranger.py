@@ -20,7 +20,7 @@ import numpy as np
 
 from ina.controller.app import ControllerApp
 from ina.controller.config import Config
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.protocol.codec import Header, encode_header
 from ina.protocol.spec import Kind, ValueType
 from ina.switch.server import SoftSwitch
@@ -87,10 +87,9 @@ def sessions(controller: str, hosts: Sequence[str | None]) -> Iterator[list[Sess
         def join(rank: int) -> Session:
             return Session.join(
                 *(controller, "victim", rank, len(hosts)),
-                host=hosts[rank],
-                timeout_s=DEADLINE_S,
-                op_timeout_s=DEADLINE_S,
-                threads=1,
+                options=WorkerOptions(
+                    host=hosts[rank], timeout_s=DEADLINE_S, op_timeout_s=DEADLINE_S, threads=1
+                ),
             )
 
         joined = list(pool.map(join, range(len(hosts))))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ina.errors import InaError
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 
 OP_TIMEOUT_S = 60.0
 JOIN_TIMEOUT_S = 60.0
@@ -67,8 +67,7 @@ def main(controller: str, rank: int, text: str) -> int:
     try:
         with Session.join(
             *(controller, plan.name, rank, plan.world_size),
-            timeout_s=JOIN_TIMEOUT_S,
-            op_timeout_s=OP_TIMEOUT_S,
+            options=WorkerOptions(timeout_s=JOIN_TIMEOUT_S, op_timeout_s=OP_TIMEOUT_S),
         ) as session:
             print("joined", flush=True)
             for step, float_step in enumerate(plan.floats):

@@ -12,6 +12,7 @@ import numpy as np
 from ina.controller.config import DEFAULT_JOB_SLOTS, Config, JobsConfig
 from ina.errors import InaError
 from ina.host.arrays import Array
+from ina.host.options import WorkerOptions
 from ina.p4 import names
 from ina.sim.fabric import Fabric
 from ina.sim.loop import VirtualLoop
@@ -132,7 +133,7 @@ async def until_runs(
     end_s = plane.loop.time() + within_s
     while True:
         try:
-            return await new_job(plane, name, hosts, timeout_s=20.0)
+            return await new_job(plane, name, hosts, options=WorkerOptions(timeout_s=20.0))
         except InaError:
             if plane.loop.time() > end_s:
                 raise

@@ -296,9 +296,9 @@ _OTHERS = (
     ),
     Bug(
         "shared aggregator: it ends with rank 0",
-        "ina/sim/membership.py",
-        "if self._patience_s:",
-        "if self._patience_s < 0:",
+        "ina/host/member/core.py",
+        "if aggregator is None:",
+        "if aggregator is not None:",
         slows=True,
     ),
 )

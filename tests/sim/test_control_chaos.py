@@ -15,6 +15,7 @@ import pytest
 from ina.controller import faults
 from ina.controller.switches.plan import MARK_JOB
 from ina.controller.switches.southbound.p4runtime import PROBE_S
+from ina.host.options import WorkerOptions
 from ina.p4 import names
 from ina.sim.messages import Travel
 from ina.sim.plane import ControlPlane
@@ -86,8 +87,7 @@ class Chaos:
                     i,
                     len(hosts),
                     host,
-                    timeout_s=20.0,
-                    op_timeout_s=20.0,
+                    WorkerOptions(timeout_s=20.0, op_timeout_s=20.0),
                     shares_results=True,
                 )
                 for i, host in enumerate(hosts)

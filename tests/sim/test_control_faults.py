@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from ina.controller import faults
+from ina.host.options import WorkerOptions
 from ina.p4 import names
 from ina.sim.errors import CrashedError
 from ina.sim.plane import ControlPlane
@@ -21,11 +22,13 @@ from tests.sim.bench import Bystander, check_sum, gone, join_all, new_job, plane
 VICTIM = "victim"
 HOSTS = ("h3", "h4")
 NO_SUCH_PORT = 600  # v1model's ports have 9 bits
+TEN_S = WorkerOptions(timeout_s=10.0)
+PATIENT, HASTY = WorkerOptions(timeout_s=20.0), WorkerOptions(timeout_s=5.0)
 
 
 async def live(plane: ControlPlane) -> None:
     """A job's whole life."""
-    ranks = await new_job(plane, VICTIM, HOSTS, timeout_s=20.0)
+    ranks = await new_job(plane, VICTIM, HOSTS, options=PATIENT)
     await check_sum(ranks, 1)
     for rank in ranks:
         await rank.leave()
@@ -33,7 +36,7 @@ async def live(plane: ControlPlane) -> None:
 
 async def lack_multicast(plane: ControlPlane) -> None:
     behind_one_port = ("h3", "h3")
-    ranks = await new_job(plane, VICTIM, behind_one_port, timeout_s=20.0, shares_results=True)
+    ranks = await new_job(plane, VICTIM, behind_one_port, options=PATIENT, shares_results=True)
     await check_sum(ranks, 1)
     ranks[0].want_own_results()
     await asyncio.sleep(1.0)
@@ -42,7 +45,7 @@ async def lack_multicast(plane: ControlPlane) -> None:
 
 
 async def be_evicted(plane: ControlPlane) -> None:
-    ranks = await new_job(plane, VICTIM, HOSTS, timeout_s=20.0)
+    ranks = await new_job(plane, VICTIM, HOSTS, options=PATIENT)
     try:
         await plane.controllers[0].evict(VICTIM, "room is needed")
     finally:
@@ -50,13 +53,13 @@ async def be_evicted(plane: ControlPlane) -> None:
 
 
 async def die(plane: ControlPlane) -> None:
-    ranks = await new_job(plane, VICTIM, HOSTS, timeout_s=20.0)
+    ranks = await new_job(plane, VICTIM, HOSTS, options=PATIENT)
     ranks[1].crash()
     await check_sum(ranks[:1], 1)
 
 
 async def hang_up(plane: ControlPlane) -> None:
-    ranks = [plane.rank(VICTIM, i, 3, host, timeout_s=5.0) for i, host in enumerate(HOSTS)]
+    ranks = [plane.rank(VICTIM, i, 3, host, HASTY) for i, host in enumerate(HOSTS)]
     joining = asyncio.ensure_future(join_all(ranks))
     await asyncio.sleep(0.5)
     ranks[0].crash()
@@ -64,7 +67,7 @@ async def hang_up(plane: ControlPlane) -> None:
 
 
 async def be_refused(plane: ControlPlane) -> None:
-    rank = plane.rank(VICTIM, 0, 1, "h3", timeout_s=20.0, switch_port=NO_SUCH_PORT)
+    rank = plane.rank(VICTIM, 0, 1, "h3", options=PATIENT, switch_port=NO_SUCH_PORT)
     await rank.join()
 
 
@@ -74,7 +77,7 @@ async def restart(plane: ControlPlane) -> None:
 
 
 async def restart_while_joining(plane: ControlPlane) -> None:
-    joining = asyncio.ensure_future(plane.rank(VICTIM, 0, 2, "h3", timeout_s=10.0).join())
+    joining = asyncio.ensure_future(plane.rank(VICTIM, 0, 2, "h3", TEN_S).join())
     await asyncio.sleep(0.5)
     await restart(plane)
     await joining

@@ -20,6 +20,7 @@ from ina.host.errors import (
     SwitchLostError,
     WorkerLostError,
 )
+from ina.host.options import WorkerOptions
 from ina.sim.errors import CrashedError
 from ina.sim.messages import Travel
 from ina.sim.plane import ControlPlane
@@ -107,7 +108,9 @@ def test_a_switch_whose_control_path_is_cut_for_long_keeps_its_jobs() -> None:
         await started(plane)
         bystander = Bystander(await new_job(plane, "bystander", ["h1", "h2"]))
         plane.cut("s1")
-        refused = await gone(new_job(plane, "job", ["h3", "h4"], timeout_s=15.0))
+        refused = await gone(
+            new_job(plane, "job", ["h3", "h4"], options=WorkerOptions(timeout_s=15.0))
+        )
         assert isinstance(refused, ControllerError)
         await asyncio.sleep(60.0)
         plane.mend("s1")
@@ -123,7 +126,8 @@ def test_jobs_run_or_end_by_name_where_a_fifth_of_all_messages_is_lost(seed: int
     async def life(plane: ControlPlane, name: str, hosts: tuple[str, ...]) -> None:
         for _ in range(5):
             ranks = [
-                plane.rank(name, i, len(hosts), host, timeout_s=5.0) for i, host in enumerate(hosts)
+                plane.rank(name, i, len(hosts), host, WorkerOptions(timeout_s=5.0))
+                for i, host in enumerate(hosts)
             ]
             joined = await asyncio.gather(*(gone(rank.join()) for rank in ranks))
             ends = [end for end in joined if end is not None]
@@ -198,7 +202,9 @@ def test_an_eviction_ends_with_the_term_it_was_ordered_in() -> None:
         await started(plane)
         controller = plane.controllers[0]
         plane.paths["c1-s1"].cut()
-        joining = asyncio.ensure_future(gone(new_job(plane, "job", HOSTS, timeout_s=30.0)))
+        joining = asyncio.ensure_future(
+            gone(new_job(plane, "job", HOSTS, options=WorkerOptions(timeout_s=30.0)))
+        )
         while [job.state for job in plane.jobs() or ()] != [JobState.STARTING]:
             await asyncio.sleep(1e-3)
         evicting = asyncio.ensure_future(controller.evict("job", "room is needed"))

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ina.controller import faults
 from ina.controller.config import Config
 from ina.errors import InaError
+from ina.host.options import WorkerOptions
 from ina.sim.controller import SimController
 from ina.sim.plane import ControlPlane
 from ina.sim.rank import Rank
@@ -62,7 +63,7 @@ def test_resizes_every_50_ms(loss: float) -> None:
     async def scenario(plane: ControlPlane) -> None:
         (controller,) = plane.controllers
         await controller.start()
-        ranks = await new_job(plane, "job", HOSTS, slots=64)
+        ranks = await new_job(plane, "job", HOSTS, options=WorkerOptions(slots=64, timeout_s=60.0))
         training, rng = Training(ranks, 0.003), random.Random(3)
         changed = 0
         for _ in range(60):
@@ -94,7 +95,7 @@ def test_a_controller_that_is_killed_in_the_middle(point: str) -> None:
     async def scenario(plane: ControlPlane) -> None:
         (controller,) = plane.controllers
         keeper = asyncio.ensure_future(controller.keep())
-        ranks = await new_job(plane, "job", HOSTS, slots=64)
+        ranks = await new_job(plane, "job", HOSTS, options=WorkerOptions(slots=64, timeout_s=60.0))
         training = Training(ranks)
         await resized(controller, 4096)
         await asyncio.sleep(0.5)
@@ -123,7 +124,7 @@ def test_a_change_that_a_rank_does_not_hear_of_is_called_off() -> None:
     async def scenario(plane: ControlPlane) -> None:
         (controller,) = plane.controllers
         await controller.start()
-        ranks = await new_job(plane, "job", HOSTS, slots=64)
+        ranks = await new_job(plane, "job", HOSTS, options=WorkerOptions(slots=64, timeout_s=60.0))
         training = Training(ranks)
         ranks[1].pause(20.0)
         await controller.resize("job", 256)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ina.controller.config import Config, JobsConfig, TenantConfig, WindowsConfig
 from ina.controller.config.windows import JobRule
 from ina.controller.windows.uses import packet_bits
+from ina.host.options import WorkerOptions
 from ina.rpc import controller_pb2 as pb2
 from ina.sim.errors import ScenarioError
 from ina.sim.fabric import Fabric
@@ -88,8 +89,8 @@ class Words:
 
     def __init__(self, plane: ControlPlane, rank: Rank) -> None:
         self.heard: list[tuple[float, pb2.Windows]] = []
-        assert rank._membership is not None
-        windows = rank._membership._windows
+        assert rank.manner is not None
+        windows = rank.manner.windows
         take = windows.take
 
         def heard(word: pb2.Windows, transport: object) -> None:
@@ -170,8 +171,9 @@ def test_shares_go_by_weight_and_algorithms_by_name_tenant_and_reload() -> None:
 
     async def scenario(plane: ControlPlane) -> None:
         await started(plane)
-        heavy = Load(await new_job(plane, "heavy-1", HOSTS, tenant="t"))
-        light = Load(await new_job(plane, "light", HOSTS, tenant="t"))
+        options = WorkerOptions(tenant="t", timeout_s=60.0)
+        heavy = Load(await new_job(plane, "heavy-1", HOSTS, options=options))
+        light = Load(await new_job(plane, "light", HOSTS, options=options))
         assert limits(heavy.ranks) == [200, 200]
         assert limits(light.ranks) == [100, 100]
         words = Words(plane, heavy.ranks[1])
@@ -195,10 +197,9 @@ def test_shares_go_by_weight_and_algorithms_by_name_tenant_and_reload() -> None:
         assert len(words.heard) == told + 1, "all that has changed is one word"
         await asyncio.sleep(LEARNT_S)
         assert limits([*heavy.ranks, *light.ranks]) == [33] * 4
-        member = heavy.ranks[1]._membership
-        assert member is not None
-        assert member._last is not None
-        state = member._last.windows
+        place = heavy.ranks[1]._place
+        assert place is not None
+        state = place.manner.windows.state(place.worker.stats())
         assert (state.number, state.most_packets) == (words.heard[-1][1].number, 0)
         assert dict(state.congestion.options) == {"packets": 33}
         await heavy.end()

@@ -17,7 +17,7 @@ from unittest import mock
 import numpy as np
 
 from ina.errors import InaError
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.host import udp as host_udp
 from tests.soak.sums import cases
 
@@ -96,10 +96,12 @@ def _join(place: Place, rank: int) -> Session:
         "soak",
         rank,
         WORKERS,
-        host=place.own_host,
-        transport="udp",
-        timeout_s=JOIN_TIMEOUT_S,
-        op_timeout_s=OP_TIMEOUT_S,
+        WorkerOptions(
+            host=place.own_host,
+            transport="udp",
+            timeout_s=JOIN_TIMEOUT_S,
+            op_timeout_s=OP_TIMEOUT_S,
+        ),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ina.controller.embedded import Embedded
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.host.errors import ControllerError
 from tests.torch.bound import sum_and_bound
 
@@ -29,7 +29,11 @@ def test_32_workers(loss_rate: float) -> None:
 
         def work(rank: int) -> list[np.ndarray]:
             with Session.join(
-                embedded.controller_addr, "wide", rank, _WORKERS, timeout_s=_DEADLINE_S
+                embedded.controller_addr,
+                "wide",
+                rank,
+                _WORKERS,
+                WorkerOptions(timeout_s=_DEADLINE_S),
             ) as session:
                 handles = [
                     session.all_reduce(inputs[rank], async_op=True) for inputs in integers + floats
@@ -54,4 +58,4 @@ def test_33_workers_are_refused_by_the_controller_of_one_switch() -> None:
         Embedded(values=64) as embedded,
         pytest.raises(ControllerError, match=r"33 workers: one switch sums 1 to 32 "),
     ):
-        Session.join(embedded.controller_addr, "wide", 0, 33, timeout_s=5)
+        Session.join(embedded.controller_addr, "wide", 0, 33, WorkerOptions(timeout_s=5))

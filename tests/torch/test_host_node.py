@@ -23,7 +23,7 @@ from torch._C._distributed_c10d import HashStore
 
 from ina import netns
 from ina.controller.app import ControllerApp
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.host.errors import OperationTimeoutError
 from ina.host.shm import ShmLink
 from ina.netns import End
@@ -74,10 +74,18 @@ class Group:
             node = self.node(rank)
             try:
                 with Session.join(
-                    app.listen_addr, "job", rank, len(self.hosts), host=self.hosts[rank],
-                    node=node, timeout_s=TIMEOUT_S, op_timeout_s=self.op_timeout_s,
-                    dscp=self.dscp[rank],
-                ) as session:  # fmt: skip
+                    app.listen_addr,
+                    "job",
+                    rank,
+                    len(self.hosts),
+                    WorkerOptions(
+                        host=self.hosts[rank],
+                        node=node,
+                        timeout_s=TIMEOUT_S,
+                        op_timeout_s=self.op_timeout_s,
+                        dscp=self.dscp[rank],
+                    ),
+                ) as session:
                     return work(session, rank)
             finally:
                 if node is not None:

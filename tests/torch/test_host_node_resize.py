@@ -23,8 +23,8 @@ SUMS = 60  # for each size
 
 def mappings_at(session: Session) -> set[int]:
     """Epochs in the tables of the node that this rank runs, if it runs one."""
-    assert session._membership is not None
-    node = session._membership._node
+    assert session._member is not None
+    node = session._member._state.grant.options.node
     if not isinstance(node, LocalNode) or node._switch is None:
         return set()
     schema, switch = node._switch._schema, node._switch._switch

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ina.controller.embedded import DATA_PORT, Embedded
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
 from ina.torch.aggregator import LocalAggregator
@@ -68,10 +68,19 @@ def test_hosts_share_slots_and_change_their_mode(aggregators: int, loss: float) 
             own = LocalAggregator(DEADLINE_S) if rank == 0 and not others else None
             node = group.node(rank)
             with Session.join(
-                embedded.controller_addr, "job0", rank, len(HOSTS),
-                host=HOSTS[rank], node=node, mode="shared", aggregator=own,
-                timeout_s=DEADLINE_S, op_timeout_s=DEADLINE_S,
-            ) as session:  # fmt: skip
+                embedded.controller_addr,
+                "job0",
+                rank,
+                len(HOSTS),
+                WorkerOptions(
+                    host=HOSTS[rank],
+                    node=node,
+                    mode="shared",
+                    aggregator=own,
+                    timeout_s=DEADLINE_S,
+                    op_timeout_s=DEADLINE_S,
+                ),
+            ) as session:
                 wrong = sum(follow(session, rank, *change) for change in CHANGES)
                 path = session.path
             if node is not None:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ina.errors import InaError
 from ina.host import Session
-from ina.host.failure_latch import OnFailure
+from ina.host.member.latch import OnFailure
 from ina.host.stop import Stop
 from ina.torch.fallback.gate import Gate
 from ina.torch.fallback.member import Member

@@ -21,8 +21,8 @@ from torch._C._distributed_c10d import PrefixStore, Store
 
 from ina.errors import InaError
 from ina.host import Session
-from ina.host.failure_latch import OnFailure
 from ina.host.frozen import Frozen
+from ina.host.member.latch import OnFailure
 from ina.protocol.collective import Reduction
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback.agreement import agree, hand_on

@@ -12,7 +12,7 @@ import pytest
 
 from ina import netns
 from ina._native import switch as native
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.netns import End
 from tests.host.tickets import direct_ticket
 from tests.switch.ports.conftest import Reflector, wait_until
@@ -61,7 +61,7 @@ def test_a_worker(host: Host) -> None:
     with contextlib.closing(host.udp_socket()) as sock:
         sock.connect((OURS, 17760))
         session = Session.direct(
-            direct_ticket("j", 1, 1, 0, 2, 512, 256, OURS, 17760), sock, threads=1
+            direct_ticket("j", 1, 1, 0, 2, 512, 256, OURS, 17760), sock, WorkerOptions(threads=1)
         )
         with contextlib.closing(session):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)

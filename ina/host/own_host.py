@@ -1,0 +1,74 @@
+"""What joining needs of the worker's own host: its addresses, and the way to the switch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ina.host.errors import TransportError
+from ina.host.link import SwitchLink, open_link
+from ina.host.member.join import JoinRequest
+from ina.host.node import NodePlace
+from ina.host.own_addresses import own_addresses, towards
+from ina.host.shm import ShmLink
+from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
+from ina.rpc import controller_pb2 as pb2
+
+
+class RealHost:
+    """This machine: see :class:`ina.host.member.join.OwnHost`."""
+
+    def __init__(self, request: JoinRequest) -> None:
+        """`request`: who is to join, and how."""
+        self._who, self._options = request.who, request.options
+
+    def addresses(self, controller: str) -> Sequence[str]:
+        """Its IPv4 addresses, first the one towards the controller at "host:port"."""
+        return own_addresses(controller, self._options.host)
+
+    def towards(self, host: str) -> str:
+        """Its IPv4 address that another host sees."""
+        return towards(host)
+
+    def open(
+        self, created: pb2.CreateJobReply, left_s: float
+    ) -> tuple[SwitchLink, NodePlace | None]:
+        """The way to the switch, or to this host's node; with a switch on this host there is none.
+
+        Raises TransportError.
+        """
+        options, node = self._options, self._options.node
+        packets = max(created.slots // 2, 1)
+        packet_bytes = HEADER_BYTES + VALUE_BYTES * created.values_per_packet
+        has_node = node is not None and created.takes_host_nodes and options.transport != "udp"
+        link = open_link(
+            self._who,
+            "auto" if has_node else options.transport,
+            (created.switch_host, created.switch_udp_port),
+            created.switch_shm,
+            options.host,
+            packets,
+            packet_bytes,
+            (created.results_host, created.results_udp_port) if created.results_host else None,
+        )
+        if node is None or not has_node or isinstance(link, ShmLink):
+            return link, None
+        try:
+            place = node.open(
+                created.values_per_packet,
+                created.slots,
+                own_host=link.address[0],
+                switch_host=created.switch_host,
+                timeout_s=left_s,
+            )
+            if place is None and options.transport == "shm":
+                raise TransportError(
+                    f"{self._who}: the switch offers no shared memory, and no node is here"
+                )
+            near = None if place is None else ShmLink.attach(place.shm, packets, packet_bytes)
+        except BaseException:
+            link.close()
+            raise
+        if near is None:
+            return link, None
+        link.close()
+        return near, place
