@@ -36,20 +36,7 @@ def _missing() -> str:
     return f"no {' and no '.join(missing)}" if missing else ""
 
 
-def measure(
-    workers: int, sizes: Sequence[int], case: AllReduceCase, others: Sequence[AllReduceRow]
-) -> list[AllReduceRow]:
-    """All sizes. ``others`` have Gloo's times.
-
-    Raises :class:`InaError` (mpirun failed) and :class:`DeadlineError`.
-    """
-    command = [
-        *("mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(workers)),
-        *(["--allow-run-as-root"] if os.geteuid() == 0 else []),
-        *(sys.executable, "-m", "ina.bench.mpi_worker", case.dtype, case.op),
-        *(str(case.repeats), str(case.seconds), *map(str, sizes)),
-    ]
-    timeout_s = _START_UP_S + len(sizes) * (3 * case.seconds + 10)
+def _run(command: Sequence[str], workers: int, timeout_s: float) -> str:
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -74,6 +61,24 @@ def measure(
     if process.returncode:
         said = err.strip().splitlines()
         raise InaError(f"mpirun with {workers} workers: {said[-1] if said else 'no output'}")
+    return out
+
+
+def measure(
+    workers: int, sizes: Sequence[int], case: AllReduceCase, others: Sequence[AllReduceRow]
+) -> list[AllReduceRow]:
+    """All sizes. ``others`` have Gloo's times.
+
+    Raises :class:`InaError` (mpirun failed) and :class:`DeadlineError`.
+    """
+    command = [
+        *("mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(workers)),
+        *(["--allow-run-as-root"] if os.geteuid() == 0 else []),
+        *(sys.executable, "-m", "ina.bench.mpi_worker", case.dtype, case.op),
+        *(str(case.repeats), str(case.seconds), *map(str, sizes)),
+    ]
+    timeout_s = _START_UP_S + len(sizes) * (3 * case.seconds + 10)
+    out = _run(command, workers, timeout_s)
     gloo = {
         row.size_bytes: row.time_s
         for row in others

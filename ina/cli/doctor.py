@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 from rich.console import Group
 
 from ina.cli.common.given import is_given
+from ina.cli.common.options import command
 from ina.cli.common.output import emit, table
 from ina.cli.common.progress import progress
 from ina.cli.common.rpc_client import addresses, ask, ask_about_itself, job_names
@@ -22,8 +24,11 @@ from ina.errors import InvalidInputError
 from ina.rpc import controller_pb2 as pb2
 
 
-def doctor(
-    ctx: typer.Context,
+@dataclass(frozen=True, kw_only=True)
+class DoctorOptions:
+    """Of ``ina doctor``."""
+
+    ctx: typer.Context
     controller: Annotated[
         str,
         typer.Option(
@@ -32,11 +37,11 @@ def doctor(
             help="Also test the way from this host to that controller's switch and back; of"
             " several, separated by commas, the first that answers.",
         ),
-    ] = "",
+    ] = ""
     embedded: Annotated[
         bool,
         typer.Option("--embedded", help="Also test a soft switch of this process, over loopback."),
-    ] = False,
+    ] = False
     job: Annotated[
         str,
         typer.Option(
@@ -44,41 +49,44 @@ def doctor(
             help="Only explain why this job stands still.",
             autocompletion=job_names,
         ),
-    ] = "",
+    ] = ""
     host: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="This host's IPv4 address towards the switch."),
-    ] = None,
-    token: Annotated[str, typer.Option(envvar="INA_JOB_TOKEN", help="Join token to use.")] = "",
-    tenant: Annotated[str, typer.Option(envvar="INA_TENANT", help="Tenant to test as.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-) -> None:
+    ] = None
+    token: Annotated[str, typer.Option(envvar="INA_JOB_TOKEN", help="Join token to use.")] = ""
+    tenant: Annotated[str, typer.Option(envvar="INA_TENANT", help="Tenant to test as.")] = ""
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False
+
+
+@command(DoctorOptions)
+def doctor(asked: DoctorOptions) -> None:
     """Say what this machine lacks, test the way to the switch, explain a stall.
 
     Exit code 1 when a required part is missing, a step of the way fails, or the job is in trouble.
     """
-    if embedded and controller:
+    if asked.embedded and asked.controller:
         raise InvalidInputError("--embedded and --controller (INA_CONTROLLER): one of them")
-    if job:
-        if not controller:
+    if asked.job:
+        if not asked.controller:
             raise InvalidInputError("--job needs --controller (or INA_CONTROLLER)")
-        _refuse(ctx, "--job only explains")
-        steps = _explain(controller, job)
-        emit({"job": job, "steps": steps}, as_json, _show(steps))
+        _refuse(asked.ctx, "--job only explains")
+        steps = _explain(asked.controller, asked.job)
+        emit({"job": asked.job, "steps": steps}, asked.as_json, _show(steps))
         raise typer.Exit(int(not all(step.ok for step in steps)))
-    if not (controller or embedded):
-        _refuse(ctx, "it is for testing the way to a switch: add --controller or --embedded")
+    if not (asked.controller or asked.embedded):
+        _refuse(asked.ctx, "it is for testing the way to a switch: add --controller or --embedded")
     findings = examine()
     steps = []
-    if controller or embedded:
+    if asked.controller or asked.embedded:
         with ExitStack() as stack:
-            for address in addresses(controller) if controller else [_start(stack)]:
-                steps = _walk(address, host, token, tenant)
+            for address in addresses(asked.controller) if asked.controller else [_start(stack)]:
+                steps = _walk(address, asked.host, asked.token, asked.tenant)
                 if steps[0].ok:  # else it is a standby, or away: ask the next
                     break
     emit(
         {"machine": [_plain(finding) for finding in findings], "path": steps},
-        as_json,
+        asked.as_json,
         Group(_machine(findings), *([_show(steps)] if steps else [])),
     )
     missing = any(finding.required and not finding.found for finding in findings)

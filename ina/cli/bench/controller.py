@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -9,34 +10,32 @@ import typer
 from ina.bench import parse
 from ina.bench.report import Ratio, Report, rows_of
 from ina.cli.bench.output import (
-    DEFAULT_TOLERANCE,
-    BaselineOption,
-    JsonOption,
-    Outputs,
-    SaveOption,
-    ToleranceOption,
+    ComparedOptions,
     number,
     steps,
 )
+from ina.cli.common.options import command
 from ina.protocol.spec import MAX_WORKERS
 
 COLUMNS = (*("jobs", "n", "admissions", "p50 ms", "p99 ms", "leave p50 ms", "joins/s", "#wrong"),)
 
 
-def controller(
+@dataclass(frozen=True, kw_only=True)
+class AdmissionOptions(ComparedOptions):
+    """Of ``ina bench controller``."""
+
     jobs: Annotated[
         str, typer.Option(help="Other jobs on the switch meanwhile, comma separated.")
-    ] = "1,10,100",
-    workers: Annotated[int, typer.Option(help="Workers of each job, 1 to 32.")] = 2,
-    admissions: Annotated[int, typer.Option(min=1, help="Jobs admitted, a row.")] = 100,
+    ] = "1,10,100"
+    workers: Annotated[int, typer.Option(help="Workers of each job, 1 to 32.")] = 2
+    admissions: Annotated[int, typer.Option(min=1, help="Jobs admitted, a row.")] = 100
     store: Annotated[
         bool, typer.Option("--store", help="The controller keeps its jobs in SQLite.")
-    ] = False,
-    save: SaveOption = None,
-    baseline: BaselineOption = None,
-    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
-    json: JsonOption = False,
-) -> None:
+    ] = False
+
+
+@command(AdmissionOptions)
+def controller(asked: AdmissionOptions) -> None:
     """Admit jobs at a controller with a soft switch, while others have their entries there.
 
     Admission is from a job's first CreateJob to the answer to its last Join: then the switch has
@@ -44,9 +43,9 @@ def controller(
     """
     from ina.bench.controller import MAX_JOBS, AdmissionRow, measure
 
-    counts = sorted(set(parse.numbers("--jobs", jobs, 0, MAX_JOBS)))
-    parse.numbers("--workers", str(workers), 1, MAX_WORKERS)
-    outputs = Outputs("controller", json, save, baseline, tolerance)
+    counts = sorted(set(parse.numbers("--jobs", asked.jobs, 0, MAX_JOBS)))
+    parse.numbers("--workers", str(asked.workers), 1, MAX_WORKERS)
+    outputs = asked.outputs("controller")
     rows: list[AdmissionRow] = []
     with steps("controller", len(counts)) as bar:
 
@@ -54,10 +53,10 @@ def controller(
             rows.append(row)
             bar.done(f"{row.jobs} jobs: p50 {1e3 * row.p50_s:.1f} ms")
 
-        measure(counts, workers, admissions, store=store, on_row=on_row)
+        measure(counts, asked.workers, asked.admissions, store=asked.store, on_row=on_row)
     report = Report(
         bench=outputs.bench,
-        settings={"jobs": counts, "workers": workers, "admissions": admissions, "store": store},
+        settings={"jobs": counts, **asked.named("workers", "admissions", "store")},
         rows=rows_of(rows),
         ratios=[
             Ratio(f"{row.jobs} jobs: p50 of {rows[0].jobs} / p50", rows[0].p50_s / row.p50_s)

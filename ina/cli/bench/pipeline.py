@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -11,15 +12,11 @@ from ina.bench import parse
 from ina.bench.report import Report, rows_of
 from ina.cli.bench.output import (
     ALL_BUILDS,
-    DEFAULT_TOLERANCE,
-    BaselineOption,
-    JsonOption,
-    Outputs,
-    SaveOption,
-    ToleranceOption,
+    ComparedOptions,
     number,
     steps,
 )
+from ina.cli.common.options import command
 from ina.p4 import names
 from ina.p4.builds import require_mode
 from ina.protocol.spec import MAX_WORKERS
@@ -40,42 +37,47 @@ COLUMNS = (
 )
 
 
-def pipeline(
-    values: Annotated[
-        str, typer.Option(help="Builds to measure, by values a packet.")
-    ] = ALL_BUILDS,
-    workers: Annotated[int, typer.Option(help="Workers of the job, 1 to 32.")] = 8,
-    mode: Annotated[
-        str, typer.Option(help=f"Of the program: {' or '.join(names.MODES)}.")
-    ] = names.DEFAULT_MODE,
-    repeats: Annotated[int, typer.Option(min=1, help="Repeats; the median counts.")] = 9,
-    save: SaveOption = None,
-    baseline: BaselineOption = None,
-    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
-    json: JsonOption = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class PipelineOptions(ComparedOptions):
+    """Of ``ina bench pipeline``."""
+
+    values: Annotated[str, typer.Option(help="Builds to measure, by values a packet.")] = ALL_BUILDS
+    workers: Annotated[int, typer.Option(help="Workers of the job, 1 to 32.")] = 8
+    mode: Annotated[str, typer.Option(help=f"Of the program: {' or '.join(names.MODES)}.")] = (
+        names.DEFAULT_MODE
+    )
+    repeats: Annotated[int, typer.Option(min=1, help="Repeats; the median counts.")] = 9
+
+
+@command(PipelineOptions)
+def pipeline(asked: PipelineOptions) -> None:
     """Packets a second of a compiled program: packets in memory, one core, sums checked."""
     from ina.bench.pipeline import measure, ratios
 
-    counts = parse.numbers("--values", values)
-    parse.numbers("--workers", str(workers), 1, MAX_WORKERS)
-    outputs = Outputs("pipeline", json, save, baseline, tolerance)
+    counts = parse.numbers("--values", asked.values)
+    parse.numbers("--workers", str(asked.workers), 1, MAX_WORKERS)
+    outputs = asked.outputs("pipeline")
     results = []
-    require_mode("--mode", mode)
-    hows = ["one copy for all", "a copy each"] if workers > 1 else ["a copy each"]
-    hows += ["up"] if modes.of(mode).needs_aggregator else []
+    require_mode("--mode", asked.mode)
+    hows = ["one copy for all", "a copy each"] if asked.workers > 1 else ["a copy each"]
+    hows += ["up"] if modes.of(asked.mode).needs_aggregator else []
     ways = [(count, how) for count in counts for how in hows]
     with steps("pipeline", len(ways)) as bar:
         for count, how in ways:
             shared, claims = how == "one copy for all", how == "up"
             found = measure(
-                count, workers, shared=shared, mode=mode, claims=claims, repeats=repeats
+                count,
+                asked.workers,
+                shared=shared,
+                mode=asked.mode,
+                claims=claims,
+                repeats=asked.repeats,
             )
             results.append(found)
             bar.done(f"{count} values, {how}")
     report = Report(
         bench=outputs.bench,
-        settings={"values": counts, "workers": workers, "mode": mode, "repeats": repeats},
+        settings={"values": counts, **asked.named("workers", "mode", "repeats")},
         rows=rows_of(results),
         ratios=ratios(results),
         wrong=sum(result.wrong for result in results),
@@ -100,4 +102,6 @@ def pipeline(
         )
         for result in results
     ]
-    outputs.finish(report, COLUMNS, cells, title=f"program of mode {mode} in memory, one core")
+    outputs.finish(
+        report, COLUMNS, cells, title=f"program of mode {asked.mode} in memory, one core"
+    )

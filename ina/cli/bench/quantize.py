@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -9,15 +10,11 @@ import typer
 from ina.bench import parse
 from ina.bench.report import Report, rows_of
 from ina.cli.bench.output import (
-    DEFAULT_TOLERANCE,
-    BaselineOption,
-    JsonOption,
-    Outputs,
-    SaveOption,
-    ToleranceOption,
+    ComparedOptions,
     number,
     steps,
 )
+from ina.cli.common.options import command
 from ina.host.arrays import VALUE_TYPES
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
 
@@ -28,35 +25,37 @@ COLUMNS = (
 )
 
 
-def quantize(
-    dtype: Annotated[str, typer.Option(help="Which, comma separated.")] = _ALL,
-    values: Annotated[
-        int, typer.Option(help="Values of a block, that is, of a packet.")
-    ] = DEFAULT_VALUES_PER_PACKET,
-    repeats: Annotated[int, typer.Option(min=1, help="Samples; the median counts.")] = 9,
-    save: SaveOption = None,
-    baseline: BaselineOption = None,
-    tolerance: ToleranceOption = DEFAULT_TOLERANCE,
-    json: JsonOption = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class QuantizeOptions(ComparedOptions):
+    """Of ``ina bench quantize``."""
+
+    dtype: Annotated[str, typer.Option(help="Which, comma separated.")] = _ALL
+    values: Annotated[int, typer.Option(help="Values of a block, that is, of a packet.")] = (
+        DEFAULT_VALUES_PER_PACKET
+    )
+    repeats: Annotated[int, typer.Option(min=1, help="Samples; the median counts.")] = 9
+
+
+@command(QuantizeOptions)
+def quantize(asked: QuantizeOptions) -> None:
     """Quantise and dequantise arrays from cache and from DRAM, in CPU time of one thread.
 
     GB/s count bytes read and bytes written; memcpy moves as many, in turns with it.
     """
     from ina.bench.quantize import PLACES, ConversionRow, measure, ratios
 
-    parse.numbers("--values", str(values), 1, 1 << 16)
-    outputs = Outputs("quantize", json, save, baseline, tolerance)
-    names = [name.strip() for name in dtype.split(",")]
+    parse.numbers("--values", str(asked.values), 1, 1 << 16)
+    outputs = asked.outputs("quantize")
+    names = [name.strip() for name in asked.dtype.split(",")]
     rows: list[ConversionRow] = []
     with steps("quantize", len(names) * len(PLACES)) as bar:
         for name in names:
             for place in PLACES:
-                rows += measure(name, place, values, repeats)
+                rows += measure(name, place, asked.values, asked.repeats)
                 bar.done(f"{name} from {place}")
     report = Report(
         bench=outputs.bench,
-        settings={"dtypes": names, "values": values, "repeats": repeats},
+        settings={"dtypes": names, "values": asked.values, "repeats": asked.repeats},
         rows=rows_of(rows),
         ratios=ratios(rows),
         wrong=sum(row.wrong for row in rows),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from ina.cli.demo.plot import plot
 from ina.cli.demo.progress import Progress
 from ina.cli.demo.report import compare, write_json
 from ina.cli.demo.report import table as report_table
-from ina.cli.demo.run import Training, train
+from ina.cli.demo.run import Training, Wanted, train
 from ina.errors import InvalidInputError
 from ina.files import root
 from ina.p4.builds import listed, require_build
@@ -45,19 +46,17 @@ def demo(
     torchrun.require("torch", "sklearn", "matplotlib")
     out.mkdir(parents=True, exist_ok=True)
     script = root() / "examples" / "ddp_digits.py"
+    wanted = Wanted(
+        backend="ina", workers=workers, epochs=epochs, seed=seed, values=values, loss_rate=loss_rate
+    )
     with Progress() as progress, tempfile.TemporaryDirectory() as scratch:
 
         def training(title: str, backend: str, loss: float) -> Training:
             return train(
                 script,
                 Path(scratch) / f"{backend}-{loss}",
+                replace(wanted, backend=backend, loss_rate=loss),
                 title=title,
-                backend=backend,
-                workers=workers,
-                epochs=epochs,
-                seed=seed,
-                values=values,
-                loss_rate=loss,
                 timeout_s=timeout_s,
                 progress=progress,
             )

@@ -32,19 +32,29 @@ class Training:
     ranks: list[dict[str, Any]]  # ina's counters by rank (ina.torch.GroupStats); empty with Gloo
 
 
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is trained, and over what."""
+
+    backend: str
+    workers: int
+    epochs: int
+    seed: int
+    values: int
+    loss_rate: float
+
+    def environ(self, folder: Path) -> dict[str, str]:
+        """Of the workers."""
+        over_ina = {
+            "INA_VALUES": str(self.values),
+            "INA_LOSS_RATE": str(self.loss_rate),
+            "INA_LOSS_SEED": str(self.seed),
+        }
+        return {"INA_STATS_DIR": str(folder), **(over_ina if self.backend == "ina" else {})}
+
+
 def train(
-    script: Path,
-    folder: Path,
-    *,
-    title: str,
-    backend: str,
-    workers: int,
-    epochs: int,
-    seed: int,
-    values: int,
-    loss_rate: float,
-    timeout_s: float,
-    progress: Progress,
+    script: Path, folder: Path, wanted: Wanted, *, title: str, timeout_s: float, progress: Progress
 ) -> Training:
     """Run the example once; ``folder`` is made and holds its results.
 
@@ -53,14 +63,7 @@ def train(
     """
     folder.mkdir()
     result = folder / "result.json"
-    environ = {"INA_STATS_DIR": str(folder)}
-    if backend == "ina":
-        environ |= {
-            "INA_VALUES": str(values),
-            "INA_LOSS_RATE": str(loss_rate),
-            "INA_LOSS_SEED": str(seed),
-        }
-    bar = progress.begin(title, epochs)
+    bar = progress.begin(title, wanted.epochs)
 
     def on_line(line: str) -> None:
         match = _EPOCH.fullmatch(line)
@@ -72,17 +75,20 @@ def train(
     started = time.monotonic()
     torchrun.run(
         script,
-        [f"--backend={backend}", f"--epochs={epochs}", f"--seed={seed}", f"--result={result}"],
-        workers=workers,
-        environ=environ,
+        [
+            *(f"--{name}={getattr(wanted, name)}" for name in ("backend", "epochs", "seed")),
+            f"--result={result}",
+        ],
+        workers=wanted.workers,
+        environ=wanted.environ(folder),
         timeout_s=timeout_s,
         on_line=on_line,
     )
     seconds = time.monotonic() - started
     said = json.loads(result.read_text())
     return Training(
-        backend=backend,
-        workers=workers,
+        backend=wanted.backend,
+        workers=wanted.workers,
         seconds=seconds,
         losses=said["losses"],
         accuracies=said["accuracies"],
@@ -90,6 +96,6 @@ def train(
         parameters_sha256=said["parameters_sha256"],
         ranks=[
             json.loads((folder / f"group0.rank{rank}.json").read_text())
-            for rank in (range(workers) if backend == "ina" else ())
+            for rank in (range(wanted.workers) if wanted.backend == "ina" else ())
         ],
     )
