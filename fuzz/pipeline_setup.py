@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ina.p4 import compiled, names
 from ina.protocol.spec import Kind
 from ina.switch.ir import Program, load_program
-from ina.switch.match import to_words
+from ina.switch.native_abi import to_words
 
 VALUES = 64
 JOB, EPOCH, GROUP, FIRST_SLOT, SLOTS, JOB_INDEX = 7, 0x0003_0009, 9, 32, 8, 5

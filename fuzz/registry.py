@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fuzz.pipeline_setup import pipeline_setup, program_json
 from ina.switch.pipeline import Pipeline
+from ina.switch.targets import default_target
 from ina.testing import doors as native
 
 CORPORA = Path(__file__).parent / "corpora"
@@ -79,7 +80,7 @@ def enter_of(door: Door) -> Callable[[bytes], None]:
 
 @cache
 def _program() -> tuple[Pipeline, bytes]:
-    return Pipeline.load(program_json()), pipeline_setup()
+    return default_target().load(program_json()), pipeline_setup()
 
 
 def _enter_pipeline(data: bytes) -> None:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 _PATTERNS = ("CMakeLists.txt", "native/**/*.[ch]pp", "native/**/*.h")
-_SHARED = "ina/switch/emit_c/runtime/*.h"  # the extension runs what is compiled with these
+_SHARED = "ina/switch/*.h"  # the ABI of the pipelines that the extension runs
 
 
 def sources_sha256(checkout: Path) -> str:

@@ -43,7 +43,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
-    runtime = tmp_path / "ina" / "switch" / "emit_c" / "runtime" / "r.h"
+    runtime = tmp_path / "ina" / "switch" / "r.h"
     runtime.parent.mkdir(parents=True)
     runtime.write_text("r")
     monkeypatch.setattr(_native, "SOURCES_SHA256", sources_sha256(tmp_path), raising=False)
@@ -56,7 +56,7 @@ def test_the_extension_of_these_tests_is_of_these_sources() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["CMakeLists.txt", "native/a.cpp", "native/b/c.hpp", "ina/switch/emit_c/runtime/r.h"]
+    "name", ["CMakeLists.txt", "native/a.cpp", "native/b/c.hpp", "ina/switch/r.h"]
 )
 def test_any_other_source_is_noticed(name: str, checkout: Path) -> None:
     assert check(checkout) == _native.__file__

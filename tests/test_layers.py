@@ -23,12 +23,14 @@ BELOW = {
     "netns": {"errors"},
     "files": {"errors"},
     "native_sources": set(),
+    "cache_dir": {"errors"},
+    "children": set(),
     "document": {"errors"},
     "extension": {"errors", "native_sources"},
     "log": {"errors"},
     "protocol": {"errors"},
     "rpc": {"errors", "log", "protocol"},
-    "p4": {"errors", "files", "protocol"},
+    "p4": {"cache_dir", "errors", "files", "protocol"},
     "fabric": {"document", "errors"},
     "trees": {"errors", "protocol", "p4", "fabric"},
     "tables": {"errors", "rpc", "p4"},
@@ -36,7 +38,9 @@ BELOW = {
     "pcap": {"errors", "protocol"},
     "metrics": {"errors"},
     "congestion": {"document", "errors", "extension"},
-    "switch": {"errors", "extension", "protocol", "rpc", "p4", "metrics", "tables"},
+    "switch": {
+        *("cache_dir", "errors", "extension", "protocol", "rpc", "p4", "metrics", "tables"),
+    },
     "host": {
         *("congestion", "errors", "extension", "log", "modes", "protocol", "rpc", "p4", "metrics"),
     },
@@ -45,6 +49,7 @@ BELOW = {
         *("document", "fabric", "modes", "tables", "trees", "units"),
     },
     "doctor": {
+        "cache_dir",
         "errors",
         "extension",
         "units",
@@ -105,7 +110,7 @@ BELOW = {
     },
     "sim": {
         *("congestion", "errors", "extension", "pcap", "protocol", "rpc", "p4", "switch", "host"),
-        *("controller", "document", "fabric", "modes", "tables", "testing", "trees"),
+        *("children", "controller", "document", "fabric", "modes", "tables", "testing", "trees"),
     },
     "bench": {
         *("errors", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
@@ -115,7 +120,7 @@ BELOW = {
     "cli": {
         *("errors", "log", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
         *("bench", "doctor", "emulate", "files", "pcap", "sim", "testing", "torch", "units"),
-        *("congestion", "document", "fabric", "modes", "tables", "trees"),
+        *("cache_dir", "congestion", "document", "fabric", "modes", "tables", "trees"),
     },
     "__main__": {"cli"},
 }
@@ -156,19 +161,22 @@ ROOMS = {
         "ir": {"errors"},
         "passes": {"errors", "ir"},
         "emit_c": {"errors", "ir", "passes"},
-        "cache": {"errors"},
         "match": {"errors", "ir"},
         "native_abi": set(),
         "queues": set(),
-        "pipeline": {
-            *("errors", "ir", "passes", "emit_c", "cache", "match", "native_abi", "queues"),
+        "pipeline": {"errors", "ir", "match", "queues"},
+        "target": {"errors", "ir", "passes", "pipeline"},
+        "c_target": {
+            *("errors", "ir", "passes", "emit_c", "match", "native_abi", "pipeline", "target"),
         },
+        "targets": {"c_target", "target"},
         "graph": {"ir"},
         "ports": set(),
         "stats": set(),
         "metrics": {"stats"},
-        "p4runtime": {"errors", "ir", "pipeline"},
-        "server": {"p4runtime", "pipeline", "ports", "stats"},
+        "p4runtime": {"errors", "ir", "match", "pipeline", "target"},
+        "port_set": {"pipeline", "ports", "stats"},
+        "server": {"p4runtime", "pipeline", "port_set", "ports", "stats", "target", "targets"},
         "two_mappings": set(),
         "job_switch": {"ports", "server", "two_mappings"},
         "host_node": {"job_switch", "ports"},
@@ -204,6 +212,10 @@ NATIVE_OWNERS = {
     "switch": {"switch"},
     "testing": {"testing"},
 }
+
+# Whoever else runs programs asks ina.switch.targets for a target and speaks to its pipelines.
+C_TARGET = ("switch/c_target", "switch/emit_c")
+MAX_KNOWING_C_TARGET = 4
 
 MAX_LINES = 700
 MAX_MEDIAN_LINES = 200
@@ -358,6 +370,26 @@ def test_an_emitter_searches_no_tree() -> None:
     """What it would look for is in the plan."""
     for path in (PACKAGE / "switch" / "emit_c").glob("*.py"):
         assert not {name for name in imported(path) if name.startswith("ina.switch.ir.walk")}, path
+
+
+def knows_c_target(path: Path) -> bool:
+    """Whether a file outside of the C target imports something of it."""
+    return any(
+        name.startswith(tuple(f"ina.{room.replace('/', '.')}" for room in C_TARGET))
+        for name in imported(path)
+    )
+
+
+def test_few_files_know_the_c_target_by_name() -> None:
+    """Another target is its folder and a row in ina/switch/targets.py."""
+    outside = [
+        path.relative_to(PACKAGE).as_posix()
+        for path in modules()
+        if not path.relative_to(PACKAGE).as_posix().startswith(C_TARGET)
+    ]
+    found = [name for name in outside if knows_c_target(PACKAGE / name)]
+    assert found == ["switch/targets.py"]
+    assert len(found) <= MAX_KNOWING_C_TARGET
 
 
 def test_the_switch_knows_no_object_by_its_identity() -> None:

@@ -118,9 +118,9 @@ def compile_programs() -> None:
     code = (
         "from ina.p4 import compiled\n"
         "from ina.protocol.spec import VALUES_PER_PACKET_BUILDS\n"
-        "from ina.switch.pipeline import Pipeline\n"
+        "from ina.switch.targets import default_target\n"
         "for values in VALUES_PER_PACKET_BUILDS:\n"
-        "    Pipeline.load(compiled(values).bmv2_json).close()\n"
+        "    default_target().read_and_build(compiled(values).bmv2_json)\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment(), check=True)
 

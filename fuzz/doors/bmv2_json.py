@@ -6,7 +6,7 @@ import hashlib
 import subprocess
 
 from fuzz.doors.promise import promise, refusals
-from ina.switch.cache import FLAGS, RUNTIME, find_compiler
+from ina.switch.c_target.cache import FLAGS, INCLUDES, find_compiler
 from ina.switch.emit_c.emit import emit_c
 from ina.switch.errors import InvalidProgramError, UnsupportedProgramError
 from ina.switch.ir import load_program
@@ -29,7 +29,7 @@ def enter(data: bytes) -> None:
 def compile_c(source: str) -> None:
     """Whether a compiler takes it; no code is made."""
     flags = [flag for flag in FLAGS if not flag.startswith(("-O", "-march"))]
-    command = [find_compiler(None), *flags, "-fsyntax-only", "-I", str(RUNTIME), "-x", "c", "-"]
+    command = [find_compiler(None), *flags, "-fsyntax-only", *INCLUDES, "-x", "c", "-"]
     done = subprocess.run(
         command, input=source, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
     )

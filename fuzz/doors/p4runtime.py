@@ -22,6 +22,7 @@ from ina.switch.p4runtime import Device, P4RuntimeService
 from ina.switch.p4runtime.arbitration import Client
 from ina.switch.p4runtime.handlers import method_handlers
 from ina.switch.p4runtime.status import DETAILS_KEY
+from ina.switch.targets import default_target
 
 DEVICE = 1
 ELECTION = 5
@@ -95,7 +96,9 @@ def known_config() -> p4r.ForwardingPipelineConfig:
 @cache
 def template() -> Device:
     """A device with the program, of which others get theirs without compiling."""
-    device = Device(DEVICE, install=lambda _pipeline: None, inject=lambda _packet: False)
+    device = Device(
+        DEVICE, default_target(), install=lambda _pipeline: None, inject=lambda _packet: False
+    )
     device.preload(known_config())
     return device
 
@@ -104,7 +107,9 @@ class Bench:
     """A device with its program, as at power-on, and a primary client."""
 
     def __init__(self) -> None:
-        self.device = Device(DEVICE, install=lambda _pipeline: None, inject=self._inject)
+        self.device = Device(
+            DEVICE, default_target(), install=lambda _pipeline: None, inject=self._inject
+        )
         self.device._commit(template().load(known_config()))  # what preload() does besides loading
         handlers = method_handlers(P4RuntimeService(self.device))
         self._handlers = {name: _handler_of(handlers, name) for name in METHODS}

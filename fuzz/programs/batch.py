@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ina.errors import InaError
-from ina.switch.cache import RUNTIME, find_compiler
+from ina.switch.c_target.cache import INCLUDES, find_compiler
 from ina.switch.emit_c.emit import emit_c
 from ina.switch.ir import Program, load_program
 from ina.switch.native_abi import PipelineStruct
@@ -106,7 +106,7 @@ def compiled(
     with tempfile.TemporaryDirectory(prefix="ina-programs-") as folder:
         target = Path(folder, "batch.so")
         command = [
-            find_compiler(None), *flags, "-I", str(RUNTIME), "-o", str(target), "-x", "c", "-",
+            find_compiler(None), *flags, *INCLUDES, "-o", str(target), "-x", "c", "-",
         ]  # fmt: skip
         done = subprocess.run(
             command, input="\n".join(parts), capture_output=True, text=True,

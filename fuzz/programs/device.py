@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from fuzz.programs.interpret import Memory, Sent
 from fuzz.programs.model import Group
 from ina.switch import native_abi as abi
+from ina.switch.c_target.pipeline import const_handle
 from ina.switch.ir import Program
-from ina.switch.pipeline import Pipeline
 
 _LOW_64 = (1 << 64) - 1
 
@@ -84,7 +84,7 @@ class Device:
 
     def _direct(self, number: int, entries: int) -> dict[int, tuple[int, int]]:
         read = self._table.direct_counter_read
-        found = {at: self._pair(read, number, Pipeline.const_handle(at)) for at in range(entries)}
+        found = {at: self._pair(read, number, const_handle(at)) for at in range(entries)}
         found[-1] = self._pair(read, number, -1)
         return {at: pair for at, pair in found.items() if pair != (0, 0)}
 

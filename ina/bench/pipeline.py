@@ -33,7 +33,9 @@ from ina.protocol.spec import (
     path_mask,
 )
 from ina.switch import native_abi as abi
-from ina.switch.pipeline import Exact, Pipeline
+from ina.switch.match import Exact
+from ina.switch.pipeline import Pipeline
+from ina.switch.targets import default_target
 
 JOB, EPOCH, GROUP, FIRST_SLOT = 1, 1, 1, 0
 FRAME_HEADER_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP
@@ -194,14 +196,14 @@ def measure(
     copies = 1 if shared or claims else workers
     rng = np.random.default_rng(1)
     batch = Batch(values, workers, rng)
-    with Pipeline.load(compiled(values, mode).bmv2_json) as pipeline:
+    with default_target().load(compiled(values, mode).bmv2_json) as pipeline:
         install(pipeline, workers, shared=shared, claims=claims)
         output = abi.OutputBuffer(
             (batch.count + workers) * (batch.frame_bytes + 256), batch.count + workers,
             share_tails=True,  # as the switch's UDP ports do
         )  # fmt: skip
         address, state = pipeline.native
-        table = ctypes.cast(address, ctypes.POINTER(abi.PipelineStruct)).contents
+        table = abi.at(address)
         number, rates, checked, wrong = 1, [], 0, 0
         for repeat in range(repeats + 1):
             # The least: an interrupt in an empty call would make the packets' time too short.

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from ina.cache_dir import default_cache_dir
 from ina.controller.switches.southbound.bfrt.sde import load_client
 from ina.doctor.kernel import can_load_xdp, can_make_veth
 from ina.errors import MissingToolError
-from ina.switch.cache import cache_trouble, default_cache_dir
+from ina.switch.targets import default_target
 
 WANTED_RECEIVE_BUFFER_BYTES = 8 << 20
 """What a worker asks the kernel for; a smaller grant limits its packets in flight."""
@@ -59,7 +60,7 @@ def _core() -> Iterator[Finding]:
     yield Finding(
         "C compiler", compiler, "the soft switch", "apt install gcc libc6-dev", required=True
     )
-    trouble = cache_trouble()
+    trouble = default_target().trouble()
     yield Finding(
         "program cache",
         "" if trouble else str(default_cache_dir()),

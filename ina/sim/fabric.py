@@ -14,14 +14,17 @@ from ina.sim.racks import joined, ways_between
 from ina.sim.topology import Topology
 from ina.sim.ways import Way
 from ina.switch.errors import EntryExistsError, EntryNotFoundError
-from ina.switch.pipeline import Exact, Pipeline
+from ina.switch.match import Exact
+from ina.switch.pipeline import Pipeline
+from ina.switch.target import Image
+from ina.switch.targets import default_target
 from ina.tables.values import Count, Entry, Group, Item, Match
 
 
 class SimSwitch:
     """A P4 switch: its power, and what is written into its pipeline."""
 
-    def __init__(self, name: str, node: native.P4Switch, program: Pipeline) -> None:
+    def __init__(self, name: str, node: native.P4Switch, program: Image) -> None:
         self.name = name
         self.node = node
         self._program = program
@@ -242,6 +245,6 @@ def _forward(mac: int, port: int) -> Entry:
 
 
 @functools.lru_cache(maxsize=8)
-def _program(values: int, mode: str) -> Pipeline:
+def _program(values: int, mode: str) -> Image:
     """A build of the program, read once in a process; switches are powered on from it."""
-    return Pipeline.load(compiled(values, mode).bmv2_json)
+    return default_target().read_and_build(compiled(values, mode).bmv2_json)

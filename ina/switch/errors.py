@@ -27,10 +27,6 @@ class CompilationError(InaError):
     """The C compiler refused the generated code: a bug in ina, or a broken compiler."""
 
 
-class CacheError(CompilationError):
-    """The folder of compiled programs cannot be found, written or run from; says what to set."""
-
-
 class InvalidEntryError(InvalidInputError):
     """A table entry, counter index or name does not fit the program."""
 

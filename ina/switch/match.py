@@ -1,11 +1,10 @@
-"""Match values of table entries, and their encoding for the C ABI."""
+"""Match values of table entries, and what a table compares packets with for them."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Union
 
 from ina.switch.errors import InvalidEntryError
 from ina.switch.ir.program import Key, MatchKind, Table
@@ -52,9 +51,16 @@ class Optional:
 KeyMatch = Union[Exact, Lpm, Ternary, Range, Optional]  # noqa: UP007
 
 
-def to_words(value: int, width_bits: int) -> list[int]:
-    """Little-endian 64-bit words."""
-    return [(value >> 64 * i) & (2**64 - 1) for i in range((width_bits + 63) // 64)]
+@dataclass(frozen=True)
+class TableKey:
+    """An entry's key, one number a field of the table's key."""
+
+    values: tuple[int, ...]
+    """Of a field that is matched by range, the least."""
+    masks: tuple[int, ...]
+    """Of a field that is matched by range, the largest value."""
+    prefix_bits: int | None
+    """Of the key's LPM field; None: the table is looked up by priority, or exactly."""
 
 
 def _value_and_mask(table: Table, key: Key, match: KeyMatch) -> tuple[int, int]:
@@ -91,8 +97,8 @@ def _value_and_mask(table: Table, key: Key, match: KeyMatch) -> tuple[int, int]:
     return value, mask
 
 
-def encode_key(table: Table, key: Sequence[KeyMatch]) -> tuple[Any, Any, int | None]:
-    """(key words, mask words, prefix length of an LPM table or None) for ``ina_entry``."""
+def table_key(table: Table, key: Sequence[KeyMatch]) -> TableKey:
+    """Raises InvalidEntryError: it does not fit the table's key."""
     if len(key) != len(table.keys):
         raise InvalidEntryError(
             f"table {table.name} has {len(table.keys)} key fields, not {len(key)}"
@@ -101,15 +107,9 @@ def encode_key(table: Table, key: Sequence[KeyMatch]) -> tuple[Any, Any, int | N
         raise InvalidEntryError(
             f"table {table.name} has no key: only its default action can be set"
         )
-    values: list[int] = []
-    masks: list[int] = []
-    prefix = None
-    lpm_table = all(field.kind in (MatchKind.EXACT, MatchKind.LPM) for field in table.keys)
-    for field, match in zip(table.keys, key, strict=True):
-        value, mask = _value_and_mask(table, field, match)
-        values += to_words(value, field.width_bits)
-        masks += to_words(mask, field.width_bits)
-        if lpm_table and isinstance(match, Lpm):
-            prefix = match.prefix_bits
-    count = len(values)
-    return (ctypes.c_uint64 * count)(*values), (ctypes.c_uint64 * count)(*masks), prefix
+    pairs = [_value_and_mask(table, field, it) for field, it in zip(table.keys, key, strict=True)]
+    prefix_bits = None
+    if all(field.kind in (MatchKind.EXACT, MatchKind.LPM) for field in table.keys):
+        prefix_bits = next((it.prefix_bits for it in key if isinstance(it, Lpm)), None)
+    values, masks = zip(*pairs, strict=True)
+    return TableKey(tuple(values), tuple(masks), prefix_bits)

@@ -1,4 +1,4 @@
-"""ctypes mirror of emit_c/runtime/pipeline_abi.h."""
+"""ctypes mirror of pipeline_abi.h: what drives pipelines in C++ knows of one."""
 
 from __future__ import annotations
 
@@ -102,6 +102,17 @@ class PipelineStruct(ctypes.Structure):
         ("clone_set", CFUNCTYPE(c_int, c_void_p, c_uint32, c_void_p, c_uint32, c_uint32)),
         ("digest_take", CFUNCTYPE(c_int, c_void_p, c_void_p, c_uint32)),
     )
+
+
+def at(address: int) -> PipelineStruct:
+    """The ``ina_pipeline`` that lies there."""
+    found: PipelineStruct = ctypes.cast(address, POINTER(PipelineStruct)).contents
+    return found
+
+
+def to_words(value: int, width_bits: int) -> list[int]:
+    """Little-endian 64-bit words."""
+    return [(value >> 64 * i) & (2**64 - 1) for i in range((width_bits + 63) // 64)]
 
 
 def _tail(packet: PacketOut) -> bytes:

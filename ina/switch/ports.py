@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from ina.errors import InvalidInputError
+from ina.errors import InvalidInputError, UnavailableError
 from ina.protocol.spec import UDP_PORT
 
 MAX_PORT_NUMBER = 510
@@ -22,6 +22,14 @@ PCAP_SUFFIXES = (".pcap", ".cap", "")
 
 class InvalidPortError(InvalidInputError):
     """A port description that cannot be: the message quotes it and says why."""
+
+
+class PortInUseError(UnavailableError):
+    """An address that the switch shall listen on is taken."""
+
+
+class AddressError(InvalidInputError):
+    """An address that the switch shall listen on is not this machine's."""
 
 
 @dataclass(frozen=True)

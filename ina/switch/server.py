@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
 import logging
-import secrets
 import socket
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 
 import grpc
 from finsy.proto import p4r
 
 from ina.errors import InvalidInputError, UnavailableError
-from ina.extension import switch as native
 from ina.rpc.channel import is_loopback, ping_options
 from ina.rpc.tls import PLAIN_TEXT, TlsFiles, server_credentials
 from ina.switch.p4runtime import Device, P4RuntimeService
 from ina.switch.p4runtime.handlers import method_handlers
 from ina.switch.p4runtime.streams import MAX_STREAMS
 from ina.switch.pipeline import Pipeline
-from ina.switch.ports import (
-    AfPacketPort,
-    InvalidPortError,
-    PcapPort,
-    Port,
-    ShmPort,
-    UdpPort,
-    check_ports,
-)
-from ina.switch.stats import SwitchStats, collect
+from ina.switch.port_set import Impairment, PortSet
+from ina.switch.ports import AddressError, Port, PortInUseError, check_ports
+from ina.switch.stats import SwitchStats
+from ina.switch.target import Target
+from ina.switch.targets import default_target
 
 _log = logging.getLogger(__name__)
 
@@ -49,14 +40,6 @@ _PING_S = 10.0
 _HANDSHAKE_MS = 10_000
 _RPC_THREADS = MAX_STREAMS + 24  # a stream holds one as long as it lives
 _MAX_WAITING_RPCS = 1024  # more are refused at once, not queued
-
-
-class PortInUseError(UnavailableError):
-    """An address that the switch shall listen on is taken."""
-
-
-class AddressError(InvalidInputError):
-    """An address that the switch shall listen on is not this machine's."""
 
 
 class SoftSwitch:
@@ -76,22 +59,23 @@ class SoftSwitch:
         loss_seed: int = 0,
         port_loss: Mapping[int, float] | None = None,
         delay_us: int = 0,
-        cache_dir: Path | None = None,
+        target: Target | None = None,
         tls: TlsFiles = PLAIN_TEXT,
     ) -> None:
         """``loss_rate``: probability in 0..1 that a packet is dropped, at each port and in both
         directions, drawn from a generator seeded with ``loss_seed``; ``port_loss`` has another one
         for some port numbers. ``delay_us``: so long each packet is kept before it leaves, at most
-        10 s, as if the switch were so far away. ``cache_dir``: where compiled pipelines are kept.
+        10 s, as if the switch were so far away. ``target``: what runs the programs;
+        None: compiled C.
         ``tls``: of the P4Runtime server; ``grpc_addr`` None: there is none, :meth:`insert` fills
         the tables. Raises :class:`InvalidInputError`.
         """
         check_ports(list(ports), cpu_port)
-        self._port_loss = dict(port_loss or {})
-        for rate in (loss_rate, *self._port_loss.values()):
+        port_loss = dict(port_loss or {})
+        for rate in (loss_rate, *port_loss.values()):
             if not 0.0 <= rate <= 1.0:
                 raise InvalidInputError(f"loss rate {rate}: not in 0..1")
-        for number in self._port_loss.keys() - {port.number for port in ports}:
+        for number in port_loss.keys() - {port.number for port in ports}:
             raise InvalidInputError(f"loss of port {number}: there is no such port")
         if not 0 <= delay_us <= MAX_DELAY_US:
             raise InvalidInputError(f"delay {delay_us} us: not in 0..{MAX_DELAY_US}")
@@ -101,11 +85,8 @@ class SoftSwitch:
         self._specs = tuple(ports)
         self._wanted_grpc_addr = grpc_addr
         self._cpu_port = cpu_port
-        self._loss_rate, self._loss_seed = loss_rate, loss_seed % (1 << 64)
-        self._delay_ns = 1000 * delay_us
-        self._ports: dict[int, native.Port] = {}
-        self._shm_addresses: dict[int, str] = {}
-        self._loop: native.PortLoop | None = None
+        self._impairment = Impairment(loss_rate, loss_seed, port_loss, delay_us)
+        self._ports: PortSet | None = None
         self._server: grpc.Server | None = None
         self._service: P4RuntimeService | None = None
         self._rpc_threads: ThreadPoolExecutor | None = None
@@ -115,7 +96,7 @@ class SoftSwitch:
         self._stopping = threading.Event()
         self._cpu_thread: threading.Thread | None = None
         self._device = Device(
-            device_id, install=self._install, inject=self._inject, cache_dir=cache_dir
+            device_id, target or default_target(), install=self._install, inject=self._inject
         )
 
     def start(self) -> None:
@@ -124,22 +105,20 @@ class SoftSwitch:
         Raises :class:`PortInUseError`, :class:`AddressError`, :class:`InvalidPortError` (no such
         interface, a bad pcap file); then nothing is left open.
         """
-        if self._loop is not None or self._stopping.is_set():
+        if self._ports is not None or self._stopping.is_set():
             raise UnavailableError("a SoftSwitch can be started once")
         with ExitStack() as undo:
             undo.callback(self.stop)
-            loop = native.PortLoop(self._cpu_port)
-            for spec in self._specs:
-                port = self._open(spec)
-                port.set_delay(self._delay_ns)
-                self._ports[spec.number] = port
-                loop.add(port)
+            ports = self._ports = PortSet(self._specs, self._cpu_port, self._impairment)
+            ports.open()
             if self._wanted_grpc_addr is not None:
                 self._serve(self._wanted_grpc_addr)
-            loop.start()
-            self._loop = loop
+            ports.start()
             self._cpu_thread = threading.Thread(
-                target=self._forward_cpu_packets, args=(loop,), name="switch-packet-in", daemon=True
+                target=self._forward_cpu_packets,
+                args=(ports,),
+                name="switch-packet-in",
+                daemon=True,
             )
             self._cpu_thread.start()
             if self._server is not None:
@@ -158,24 +137,21 @@ class SoftSwitch:
         if self._rpc_threads is not None:
             self._rpc_threads.shutdown(wait=False)  # gRPC leaves this to its owner
             self._rpc_threads = None
-        if self._loop is not None:
-            self._loop.stop()
+        if self._ports is not None:
+            self._ports.stop()
         if self._cpu_thread is not None:
             self._cpu_thread.join(_STOP_DEADLINE_S)
             self._cpu_thread = None
         with self._stats_lock:
-            if self._loop is not None:
-                self._last_stats = collect(self._ports, self._loop)
-            self._loop = None
-            for port in self._ports.values():
-                port.close()
-            self._ports.clear()
+            if self._ports is not None:
+                self._last_stats = self._ports.stats()
+                self._ports.close()
+            self._ports = None
         self._device.close()
 
     def preload(self, config: p4r.ForwardingPipelineConfig) -> None:
         """Set a pipeline as a client would, without one. Raises an :class:`InaError`."""
-        if self._loop is None:
-            raise UnavailableError("the switch is not running")
+        self._running()
         self._device.preload(config)
 
     def insert(self, entities: Iterable[p4r.Entity]) -> None:
@@ -201,30 +177,22 @@ class SoftSwitch:
         return self._grpc_addr
 
     def udp_address(self, number: int) -> tuple[str, int]:
-        """Address and UDP port that port ``number`` is bound to. Raises InvalidPortError."""
-        port = self._ports.get(number)
-        if not isinstance(port, native.UdpPort):
-            raise InvalidPortError(f"port {number} is not an open UDP port of this switch")
-        address, udp_port = port.bound
-        return str(ipaddress.IPv4Address(address)), udp_port
+        """As :meth:`PortSet.udp_address`, of a switch that runs."""
+        return self._running().udp_address(number)
 
     def set_shm_dscp(self, number: int, dscp: int) -> None:
-        """What the frames of such a port's workers carry, 0 to 63; of a switch that runs."""
-        port = self._ports[number]
-        assert isinstance(port, native.ShmPort)
-        port.set_dscp(dscp)
+        """As :meth:`PortSet.set_shm_dscp`, of a switch that runs."""
+        self._running().set_shm_dscp(number, dscp)
 
     def shm_address(self, number: int) -> str:
-        """Where workers attach to shared-memory port ``number``. Raises InvalidPortError."""
-        if number not in self._shm_addresses:
-            raise InvalidPortError(f"port {number} is not an open shared-memory port")
-        return self._shm_addresses[number]
+        """As :meth:`PortSet.shm_address`, of a switch that runs."""
+        return self._running().shm_address(number)
 
     def stats(self) -> SwitchStats:
         """Counters of all ports since start(); after stop(), the last ones."""
         with self._stats_lock:
-            if self._loop is not None:
-                return collect(self._ports, self._loop)
+            if self._ports is not None:
+                return self._ports.stats()
         if self._last_stats is None:
             raise UnavailableError("the switch has not been started")
         return self._last_stats
@@ -240,36 +208,6 @@ class SoftSwitch:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
-
-    def _open(self, spec: Port) -> native.Port:
-        loss = (self._port_loss.get(spec.number, self._loss_rate), self._loss_seed)
-        try:
-            match spec:
-                case UdpPort(number, host, udp_port, frame_udp_port):
-                    where = f"udp {host}:{udp_port}"
-                    address = int(ipaddress.IPv4Address(host))
-                    return native.UdpPort(number, address, udp_port, frame_udp_port, *loss)
-                case ShmPort(number, shm, frame_udp_port):
-                    shm = shm or f"@ina-{secrets.token_hex(8)}"
-                    where = f"shared memory {shm}"
-                    opened = native.ShmPort(number, shm.removeprefix("@"), frame_udp_port, *loss)
-                    self._shm_addresses[number] = shm
-                    return opened
-                case AfPacketPort(number, interface):
-                    where = f"interface {interface}"
-                    return native.AfPacketPort(number, interface, *loss)
-                case PcapPort(number, read, write):
-                    where = "pcap"
-                    return native.PcapPort(number, str(read or ""), str(write or ""), *loss)
-        except OSError as error:
-            message = f"port {spec.number}, {where}: {error.strerror}"
-            if error.errno == errno.EADDRINUSE:
-                raise PortInUseError(message) from None
-            if error.errno == errno.EADDRNOTAVAIL:
-                raise AddressError(f"{message}: this machine has no such address") from None
-            raise InvalidPortError(message) from None
-        except ValueError as error:
-            raise InvalidPortError(f"port {spec.number}, {where}: {error}") from None
 
     def _serve(self, address: str) -> None:
         host, port = _split(address)
@@ -297,16 +235,21 @@ class SoftSwitch:
         self._server = server
         self._grpc_addr = f"{host}:{bound}"
 
+    def _running(self) -> PortSet:
+        if self._ports is None:
+            raise UnavailableError("the switch is not running")
+        return self._ports
+
     def _install(self, pipeline: Pipeline) -> None:
-        if self._loop is not None:
-            self._loop.set_pipeline(*pipeline.native)
+        if self._ports is not None:
+            self._ports.install(pipeline)
 
     def _inject(self, packet: bytes) -> bool:
-        return self._loop is not None and self._loop.inject(self._cpu_port, packet)
+        return self._ports is not None and self._ports.inject(self._cpu_port, packet)
 
-    def _forward_cpu_packets(self, loop: native.PortLoop) -> None:
+    def _forward_cpu_packets(self, ports: PortSet) -> None:
         while not self._stopping.is_set():
-            packet = loop.next_cpu_packet(_CPU_POLL_NS)
+            packet = ports.next_cpu_packet(_CPU_POLL_NS)
             if packet is not None:
                 self._device.packet_in(packet)
             self._device.tell_digests(time.monotonic_ns(), time.time_ns())

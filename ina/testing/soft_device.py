@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 
 import grpc
@@ -17,6 +16,8 @@ from ina.switch.p4runtime.handlers import method_handlers
 from ina.switch.pipeline import Pipeline
 from ina.switch.ports import AfPacketPort
 from ina.switch.server import MAX_CONFIG_BYTES, SoftSwitch
+from ina.switch.target import Target
+from ina.switch.targets import default_target
 from ina.tables.values import AnyItem, Count, CounterRef, Group
 from ina.testing.device import Ability, Program, ProgramOf, program_of_mode
 from ina.testing.errors import DeviceError
@@ -44,9 +45,15 @@ class SoftDevice:
     frame_bytes = range(1 << 16)
 
     def __init__(
-        self, mode: str = names.DEFAULT_MODE, *, program_of: ProgramOf | None = None
+        self,
+        mode: str = names.DEFAULT_MODE,
+        *,
+        program_of: ProgramOf | None = None,
+        target: Target | None = None,
     ) -> None:
-        """``program_of``: what is loaded; None: the checked-in program of ``mode``."""
+        """``program_of``: what is loaded; None: the checked-in program of ``mode``. ``target``:
+        what runs it; None: compiled C."""
+        self._target = target or default_target()
         self.mode = mode
         self._program_of = program_of or program_of_mode(mode)
         self._open = ExitStack()
@@ -57,7 +64,9 @@ class SoftDevice:
 
     def __enter__(self) -> SoftDevice:
         with ExitStack() as undo:
-            device = SwitchDevice(_DEVICE_ID, install=self._install, inject=lambda _packet: False)
+            device = SwitchDevice(
+                _DEVICE_ID, self._target, install=self._install, inject=lambda _packet: False
+            )
             undo.callback(device.close)
             self._device = device
             threads = undo.enter_context(ThreadPoolExecutor(8))
@@ -138,10 +147,10 @@ class SoftVethDevice(P4RuntimeDevice):
         mode: str = names.DEFAULT_MODE,
         *,
         ports: int = PORTS,
-        cache_dir: Path | None = None,
+        target: Target | None = None,
     ) -> None:
         self._links = Links(ports, switch_outside=True)
-        self._cache_dir = cache_dir
+        self._target = target
         self._open = ExitStack()
         super().__init__("soft-veth", "", _DEVICE_ID, self._links.wire, mode=mode)
 
@@ -152,7 +161,7 @@ class SoftVethDevice(P4RuntimeDevice):
             switch = SoftSwitch(
                 [AfPacketPort(port, end) for port, end in ends],
                 device_id=_DEVICE_ID,
-                cache_dir=self._cache_dir,
+                target=self._target,
             )
             undo.enter_context(switch)
             self._address = switch.grpc_addr

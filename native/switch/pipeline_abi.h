@@ -1,2 +1,2 @@
 /* The header lives where generated pipelines find it, also in an installed wheel. */
-#include "../../ina/switch/emit_c/runtime/pipeline_abi.h"
+#include "../../ina/switch/pipeline_abi.h"

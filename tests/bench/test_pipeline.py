@@ -18,7 +18,7 @@ from ina.p4 import compiled
 from ina.protocol.codec import decode
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT
 from ina.switch.native_abi import OutputBuffer
-from ina.switch.pipeline import Pipeline
+from ina.switch.targets import default_target
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -58,7 +58,7 @@ def test_a_wrong_sum_is_noticed(monkeypatch: pytest.MonkeyPatch, shared: bool, w
 def test_one_copy_for_all_goes_where_the_workers_listen_together() -> None:
     batch = Batch(64, 3, np.random.default_rng(0))
     batch.set_round(0)
-    with Pipeline.load(compiled(64).bmv2_json) as pipeline:
+    with default_target().load(compiled(64).bmv2_json) as pipeline:
         install(pipeline, 3, shared=True)
         sent = [(worker + 1, batch.frames[0, worker].tobytes()) for worker in range(3)]
         [(port, frame)] = pipeline.process_batch(sent)

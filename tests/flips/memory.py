@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from ina.switch import cache
+from ina.switch.c_target import cache
 from ina.switch.emit_c.layout import Layout
 from ina.switch.passes.plan import make_plan
 from ina.switch.pipeline import Pipeline
@@ -105,20 +105,20 @@ class _Locator:
         return int(address), size.value
 
 
-_compiled: dict[Path, ctypes.CDLL] = {}
+_compiled: dict[Path | None, ctypes.CDLL] = {}
 """By the generated program."""
 
 
 def _locator(pipeline: Pipeline, folder: Path) -> _Locator:
-    library = _compiled.get(pipeline.c_source)
+    library = _compiled.get(pipeline.generated)
     if library is None:
-        library = _compiled[pipeline.c_source] = ctypes.CDLL(str(_compile(pipeline, folder)))
+        library = _compiled[pipeline.generated] = ctypes.CDLL(str(_compile(pipeline, folder)))
     return _Locator(library, pipeline.native[1])
 
 
 def _compile(pipeline: Pipeline, folder: Path) -> Path:
     layout = Layout(make_plan(pipeline.program))
-    lines = [f'#include "{pipeline.c_source}"', "void *ina_cell(state *, uint32_t, uint64_t,"]
+    lines = [f'#include "{pipeline.generated}"', "void *ina_cell(state *, uint32_t, uint64_t,"]
     lines += ["uint32_t *); void *ina_cell(state *S, uint32_t r, uint64_t i, uint32_t *bytes) {"]
     lines += ["switch (r) {"]
     for register in pipeline.program.registers:
@@ -135,7 +135,7 @@ def _compile(pipeline: Pipeline, folder: Path) -> Path:
         "-fPIC",
         "-shared",
         "-pthread",
-        f"-I{cache.RUNTIME}",
+        *cache.INCLUDES,
     ]
     subprocess.run(
         [cache.find_compiler(None), *flags, str(source), "-o", str(library)],

@@ -14,7 +14,9 @@ from ina.p4 import compiled, names
 from ina.p4.info import read_p4info
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.spec import UDP_PORT, Kind
-from ina.switch.pipeline import Exact, Pipeline
+from ina.switch.match import Exact
+from ina.switch.pipeline import Pipeline
+from ina.switch.targets import default_target
 
 VALUES = 64
 SWITCH_MAC, SWITCH_ADDR = "02:00:00:00:00:ff", "10.0.0.254"
@@ -64,7 +66,9 @@ class Bench:
     """The program with one job of `size` workers installed."""
 
     size: int
-    pipeline: Pipeline = field(default_factory=lambda: Pipeline.load(compiled(VALUES).bmv2_json))
+    pipeline: Pipeline = field(
+        default_factory=lambda: default_target().load(compiled(VALUES).bmv2_json)
+    )
     receivers: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -17,8 +17,8 @@ from ina.host.udp import open_socket
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.absence import absence, in_words, why_absent
 from ina.rpc.controller_pb2_grpc import OperatorStub
-from ina.switch.ports import UdpPort
-from ina.switch.server import AddressError, SoftSwitch
+from ina.switch.ports import AddressError, UdpPort
+from ina.switch.server import SoftSwitch
 
 NOBODYS_ADDRESS = "203.0.113.1"  # RFC 5737: of documentation, and no machine's
 

@@ -18,6 +18,7 @@ from google.protobuf.message import Message
 
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.switch.targets import default_target
 from tests.security.messages import CALLS, SEEDS, Maker
 from tests.switch.p4runtime.client import (
     DEVICE,
@@ -63,7 +64,7 @@ METHODS: dict[str, tuple[type[Message], bool]] = {
 @pytest.fixture(scope="module")
 def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SoftSwitch]:
     cache = tmp_path_factory.mktemp("pipelines")
-    with SoftSwitch([UdpPort(1), UdpPort(2)], cache_dir=cache) as running:
+    with SoftSwitch([UdpPort(1), UdpPort(2)], target=default_target(cache)) as running:
         yield running
 
 
@@ -216,7 +217,7 @@ def outcome(responses: Any) -> tuple[int, str]:
 
 
 def test_a_switch_stops_after_noise(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with SoftSwitch([UdpPort(1)], cache_dir=tmp_path) as switch:
+    with SoftSwitch([UdpPort(1)], target=default_target(tmp_path)) as switch:
         with grpc.insecure_channel(switch.grpc_addr) as channel:
             kind: Any = channel.stream_stream
             stream = kind("/p4.v1.P4Runtime/StreamChannel")

@@ -12,7 +12,7 @@ from ina.p4 import compiled
 from ina.sim import fabric
 from ina.sim.reading import make
 from ina.sim.run import Simulation
-from ina.switch.pipeline import Pipeline
+from ina.switch.targets import default_target
 from tests.sim.bug import Bug
 from tests.sim.bugs import compile_in, copy_to, find_extension, fuzz_in
 from tests.sim.number_bugs import NUMBER_BUGS
@@ -75,7 +75,7 @@ def test_where_jobs_crowd_one_run_shows_it(
     bug.change(program)
     path = tmp_path / "bug.json"
     path.write_text(json.dumps(program))
-    bad = Pipeline.load(path)
+    bad = default_target().read_and_build(path)
     monkeypatch.setattr(fabric, "_program", lambda values, mode: bad)
     job = {
         "mode": "shared",

@@ -15,7 +15,7 @@ from ina.sim.draw import draw
 from ina.sim.reading import make
 from ina.sim.report import Report
 from ina.sim.run import Simulation
-from ina.switch.pipeline import Pipeline
+from ina.switch.targets import default_target
 from tests.sim.number_bugs import compares_plainly
 
 JOB = {"name": "j", "workers": 2, "slots": 8, "steps": 3, "tensors": [{"elems": 1000}]}
@@ -46,7 +46,7 @@ def test_sequence_numbers_wrap(
     compares_plainly(program)
     path = tmp_path / "bug.json"
     path.write_text(json.dumps(program))
-    bad = Pipeline.load(path)
+    bad = default_target().read_and_build(path)
     monkeypatch.setattr(fabric, "_program", lambda values, mode: bad)
     assert run(job=[{**JOB, "verify": verify}]).violations == []
     (found,) = run(job=[wrapping]).violations

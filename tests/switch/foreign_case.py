@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ina.switch.pipeline import Exact, Pipeline
+from ina.switch.match import Exact
+from ina.switch.targets import default_target
 from tests.switch.bmv2 import Builder, assign, param, state
 
 
@@ -22,9 +23,9 @@ class Case:
     """Of multicast group 1: (port, rid)."""
 
 
-def run(case: Case, cache_dir: Path) -> list[tuple[int, str]]:
+def run(case: Case, cache_dir: Path, *, main_path: bool = True) -> list[tuple[int, str]]:
     """What leaves, as (port, hex)."""
-    with Pipeline.load(case.program.json(), cache_dir=cache_dir) as pipeline:
+    with default_target(cache_dir).load(case.program.json(), main_path=main_path) as pipeline:
         for table, key, action, params in case.entries:
             pipeline.insert(table, [Exact(key)], action, params)
         if case.replicas:

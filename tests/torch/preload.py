@@ -7,8 +7,8 @@ import torch.nn.parallel  # noqa: F401
 import ina.controller.embedded
 import ina.torch  # noqa: F401
 from ina.p4 import compiled
-from ina.switch.pipeline import Pipeline
+from ina.switch.targets import default_target
 
 # A rank 0 loads the build of one of these: so it has been read and checked already.
 for values in (64, 256, 1024):
-    Pipeline.load(compiled(values).bmv2_json).close()
+    default_target().read_and_build(compiled(values).bmv2_json)

@@ -10,9 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ina.cache_dir import default_cache_dir
 from ina.cli.common.progress import progress
 from ina.errors import DeadlineError, MissingToolError
-from ina.switch.cache import default_cache_dir
 
 REQUIREMENTS = (
     "p4runtime-shell==0.0.6",

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from finsy.proto import p4r, rpc_code
 
@@ -15,7 +14,7 @@ from ina.switch.p4runtime.arbitration import Arbitration, Client
 from ina.switch.p4runtime.device_config import program_of
 from ina.switch.p4runtime.forwarding import Forwarding
 from ina.switch.p4runtime.packet_io import message_from_packet, packet_from_message
-from ina.switch.p4runtime.schema import build_schema
+from ina.switch.p4runtime.schema import Schema, build_schema
 from ina.switch.p4runtime.status import (
     StatusError,
     denied,
@@ -26,6 +25,7 @@ from ina.switch.p4runtime.status import (
     unimplemented,
 )
 from ina.switch.pipeline import Pipeline
+from ina.switch.target import Image, Target
 
 _SetRequest = p4r.SetForwardingPipelineConfigRequest
 _LOADING = (_SetRequest.VERIFY, _SetRequest.VERIFY_AND_SAVE, _SetRequest.VERIFY_AND_COMMIT)
@@ -36,7 +36,19 @@ class _Loaded:
     """A configuration that was verified."""
 
     config: p4r.ForwardingPipelineConfig
+    image: Image
     forwarding: Forwarding
+
+    @classmethod
+    def power_on(
+        cls, config: p4r.ForwardingPipelineConfig, image: Image, schema: Schema
+    ) -> _Loaded:
+        """As at power-on."""
+        return cls(config, image, Forwarding(schema, image.power_on()))
+
+    def again(self, config: p4r.ForwardingPipelineConfig) -> _Loaded:
+        """The same program as at power-on: nothing is read, planned or compiled."""
+        return self.power_on(config, self.image, self.forwarding.schema)
 
     def is_of(self, config: p4r.ForwardingPipelineConfig) -> bool:
         """Whether the program is the same; its cookie and the form it is sent in may differ."""
@@ -52,17 +64,18 @@ class Device:
     def __init__(
         self,
         device_id: int,
+        target: Target,
         *,
         install: Callable[[Pipeline], None],
         inject: Callable[[bytes], bool],
-        cache_dir: Path | None = None,
     ) -> None:
-        """``install`` puts a pipeline to work and, when it returns, uses no other; ``inject`` sends
-        a packet in by the CPU port and is False when its queue is full."""
+        """``target`` runs the programs; ``install`` puts a pipeline to work and, when it returns,
+        uses no other; ``inject`` sends a packet in by the CPU port and is False when its queue is
+        full."""
         self.device_id = device_id
         self._install = install
         self._inject = inject
-        self._cache_dir = cache_dir
+        self._target = target
         self._lock = threading.RLock()
         self._arbitration = Arbitration(device_id)
         self._saved: _Loaded | None = None
@@ -170,7 +183,7 @@ class Device:
         with self._lock:
             if self._active is None:
                 raise precondition("no forwarding pipeline is set")
-            self._commit(_Loaded(self._active.config, self._active.forwarding.power_on()))
+            self._commit(self._active.again(self._active.config))
 
     def load(self, config: p4r.ForwardingPipelineConfig) -> _Loaded:
         """Verify and compile; a StatusError says what cannot be.
@@ -184,17 +197,12 @@ class Device:
         program = program_of(config.p4_device_config)
         active = self._active
         if active is not None and active.is_of(config):
-            return _Loaded(kept, active.forwarding.power_on())
+            return active.again(kept)
         try:
-            pipeline = Pipeline.load(program, cache_dir=self._cache_dir)
+            image = self._target.read_and_build(program)
         except InaError as error:
             raise from_error(error) from error
-        try:
-            forwarding = Forwarding(build_schema(config.p4info, pipeline.program), pipeline)
-        except BaseException:
-            pipeline.close()
-            raise
-        return _Loaded(kept, forwarding)
+        return _Loaded.power_on(kept, image, build_schema(config.p4info, image.program))
 
     def get_config(
         self, request: p4r.GetForwardingPipelineConfigRequest

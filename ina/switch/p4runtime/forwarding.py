@@ -28,10 +28,6 @@ class Forwarding:
         self._clones = CloneStore(pipeline)
         self.digests = DigestStore(schema, pipeline)
 
-    def power_on(self) -> Forwarding:
-        """The same program as at power-on."""
-        return Forwarding(self.schema, self.pipeline.power_on())
-
     def write(self, update: p4r.Update) -> None:
         """Apply one update, or raise what is wrong with it."""
         if update.type not in (p4r.Update.INSERT, p4r.Update.MODIFY, p4r.Update.DELETE):

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from finsy.proto import p4r
 
 from ina.switch.ir.program import KeyValue, MatchKind
+from ina.switch.match import Exact, KeyMatch, Lpm, Range, Ternary
 from ina.switch.p4runtime.bits import decode, encode
 from ina.switch.p4runtime.schema import FieldSchema, TableSchema
 from ina.switch.p4runtime.status import invalid, unimplemented
-from ina.switch.pipeline import Exact, KeyMatch, Lpm, Range, Ternary
 
 Key = tuple[KeyMatch, ...]
 

@@ -48,7 +48,7 @@ class TableStore:
             priority = entry.priority if schema.needs_priority else 0
             if (key, priority) in self._entries:
                 continue  # never matches: the first of two alike wins
-            handle = pipeline.const_handle(len(self._entries))
+            handle = pipeline.const_handle(schema.name, len(self._entries))
             action, params = self._call(entry.call.action, entry.call.args)
             self._entries[key, priority] = StoredEntry(
                 handle, key, priority, action, params, is_const=schema.is_const

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ina.switch.pipeline import Pipeline
+from ina.switch.targets import default_target
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 
@@ -20,7 +21,7 @@ def load(cache_dir: Path) -> Iterator[Load]:
     opened: list[Pipeline] = []
 
     def _load(name: str) -> Pipeline:
-        pipeline = Pipeline.load(PROGRAMS / f"{name}.json", cache_dir=cache_dir)
+        pipeline = default_target(cache_dir).load(PROGRAMS / f"{name}.json")
         opened.append(pipeline)
         return pipeline
 

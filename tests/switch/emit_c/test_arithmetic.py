@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ina.switch.pipeline import Pipeline
+from ina.switch.targets import default_target
 from tests.switch.emit_c.conftest import PROGRAMS
 
 WIDTHS = {
@@ -94,7 +95,7 @@ def expected(v: dict[str, int]) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def calculator(cache_dir: Path) -> Any:
-    with Pipeline.load(PROGRAMS / "arithmetic.json", cache_dir=cache_dir) as pipeline:
+    with default_target(cache_dir).load(PROGRAMS / "arithmetic.json") as pipeline:
         yield pipeline
 
 

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from ina.switch import errors
-from ina.switch.cache import generator_sources
+from ina.switch.c_target.cache import generator_sources
+from ina.switch.c_target.target import CTarget
 from ina.switch.errors import CompilationError, CompilerMissingError
 from ina.switch.pipeline import Pipeline
+from ina.switch.targets import default_target
 from tests.switch.emit_c.conftest import PROGRAMS
 
 PROGRAM = PROGRAMS / "parsing.json"
@@ -30,12 +32,12 @@ def libraries(directory: Path) -> list[Path]:
 
 
 def test_a_program_is_compiled_once(tmp_path: Path) -> None:
-    assert works(Pipeline.load(PROGRAM, cache_dir=tmp_path))
+    assert works(default_target(tmp_path).load(PROGRAM))
     [library] = libraries(tmp_path)
     before = library.stat().st_mtime_ns
-    assert works(Pipeline.load(PROGRAM.read_bytes(), cache_dir=tmp_path))
+    assert works(default_target(tmp_path).load(PROGRAM.read_bytes()))
     assert [p.stat().st_mtime_ns for p in libraries(tmp_path)] == [before]
-    assert works(Pipeline.load(PROGRAMS / "stack.json", cache_dir=tmp_path)) is False
+    assert works(default_target(tmp_path).load(PROGRAMS / "stack.json")) is False
     assert len(libraries(tmp_path)) == 2
 
 
@@ -60,13 +62,14 @@ def test_a_compiler_is_asked_its_version_again_when_it_has_changed(tmp_path: Pat
         script.chmod(0o700)
         for _ in range(2):
             with pytest.raises(CompilationError):
-                Pipeline.load(PROGRAM, cache_dir=tmp_path / "cache", cc=str(script))
+                CTarget(tmp_path / "cache", str(script)).load(PROGRAM)
     assert (tmp_path / "asked").read_text().split() == ["one", "two"]
 
 
 def test_the_generated_c_is_kept_to_read(tmp_path: Path) -> None:
-    with Pipeline.load(PROGRAM, cache_dir=tmp_path) as pipeline:
-        text = pipeline.c_source.read_text()
+    with default_target(tmp_path).load(PROGRAM) as pipeline:
+        assert pipeline.generated is not None
+        text = pipeline.generated.read_text()
     lines = PROGRAM.with_suffix(".p4").read_text().splitlines()
     line = next(n for n, code in enumerate(lines, 1) if "hdr.err.setValid" in code)
     assert f"// parsing.p4:{line}" in text
@@ -75,27 +78,27 @@ def test_the_generated_c_is_kept_to_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"\x7fELF", b"garbage"])
 def test_a_damaged_entry_is_compiled_anew(tmp_path: Path, damage: bytes) -> None:
-    assert works(Pipeline.load(PROGRAM, cache_dir=tmp_path))
+    assert works(default_target(tmp_path).load(PROGRAM))
     [library] = libraries(tmp_path)
     library.unlink()  # the loaded object stays as it was
     library.write_bytes(damage)
-    assert works(Pipeline.load(PROGRAM, cache_dir=tmp_path))
+    assert works(default_target(tmp_path).load(PROGRAM))
 
 
 def test_a_truncated_entry_is_compiled_anew(tmp_path: Path) -> None:
-    assert works(Pipeline.load(PROGRAM, cache_dir=tmp_path))
+    assert works(default_target(tmp_path).load(PROGRAM))
     [library] = libraries(tmp_path)
     whole = library.read_bytes()
     library.unlink()
     library.write_bytes(whole[: len(whole) // 2])
-    assert works(Pipeline.load(PROGRAM, cache_dir=tmp_path))
+    assert works(default_target(tmp_path).load(PROGRAM))
 
 
 def test_concurrent_loads_share_the_cache(tmp_path: Path) -> None:
     results: list[bool] = []
 
     def load() -> None:
-        results.append(works(Pipeline.load(PROGRAM, cache_dir=tmp_path)))
+        results.append(works(default_target(tmp_path).load(PROGRAM)))
 
     threads = [threading.Thread(target=load) for _ in range(4)]
     for thread in threads:
@@ -109,10 +112,10 @@ def test_concurrent_loads_share_the_cache(tmp_path: Path) -> None:
 
 def test_no_compiler_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CompilerMissingError, match=r"apt install gcc, or set INA_CC"):
-        Pipeline.load(PROGRAM, cache_dir=tmp_path, cc="no-such-compiler")
+        CTarget(tmp_path, "no-such-compiler").load(PROGRAM)
     monkeypatch.setenv("INA_CC", "nor-this-one")
     with pytest.raises(CompilerMissingError, match="nor-this-one"):
-        Pipeline.load(PROGRAM, cache_dir=tmp_path)
+        default_target(tmp_path).load(PROGRAM)
 
 
 def test_a_failing_compiler_is_quoted(tmp_path: Path) -> None:
@@ -123,7 +126,7 @@ def test_a_failing_compiler_is_quoted(tmp_path: Path) -> None:
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     with pytest.raises(CompilationError, match="error: no good") as caught:
-        Pipeline.load(PROGRAM, cache_dir=tmp_path / "cache", cc=str(script))
+        CTarget(tmp_path / "cache", str(script)).load(PROGRAM)
     assert "\n" not in str(caught.value)
 
 
@@ -131,4 +134,4 @@ def test_a_failing_compiler_is_quoted(tmp_path: Path) -> None:
 def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(CompilationError, match="cannot write the cache"):
-        Pipeline.load(PROGRAM, cache_dir=tmp_path / "cache")
+        default_target(tmp_path / "cache").load(PROGRAM)

@@ -16,19 +16,20 @@ from pathlib import Path
 
 import pytest
 
+from ina.cache_dir import CacheError, default_cache_dir
 from ina.doctor.machine import examine
-from ina.switch import cache
-from ina.switch.errors import CacheError, CompilerMissingError
-from ina.switch.pipeline import Pipeline
+from ina.switch.c_target.target import CTarget
+from ina.switch.errors import CompilerMissingError
+from ina.switch.targets import default_target
 from tests.switch.emit_c.conftest import PROGRAMS
 
 PROGRAM = PROGRAMS / "parsing.json"
 SCRIPT = f"""
 from pathlib import Path
 from ina.errors import InaError
-from ina.switch.pipeline import Pipeline
+from ina.switch.targets import default_target
 try:
-    with Pipeline.load(Path({str(PROGRAM)!r})) as pipeline:
+    with default_target().load(Path({str(PROGRAM)!r})) as pipeline:
         print("runs" if pipeline.process(0, bytes.fromhex("2111")) else "")
 except InaError as error:
     print(error)
@@ -78,7 +79,7 @@ def as_nobody_known() -> list[str]:
 def test_a_uid_without_a_name_and_home(tmp_path: Path) -> None:
     said = load(*as_nobody_known())
     assert said == (
-        f"no folder for compiled P4 programs: uid {NOBODYS_UID} has no name and no HOME: set"
+        f"no folder for what ina caches: uid {NOBODYS_UID} has no name and no HOME: set"
         " XDG_CACHE_HOME to a folder that it may write"
     )
 
@@ -127,17 +128,17 @@ def test_a_warm_cache_runs_without_a_compiler_and_a_cold_one_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("INA_CC", raising=False)
-    Pipeline.load(PROGRAM, cache_dir=tmp_path).close()
+    default_target(tmp_path).load(PROGRAM).close()
     before = sorted(tmp_path.iterdir())
     monkeypatch.setenv("PATH", str(tmp_path))
-    with Pipeline.load(PROGRAM, cache_dir=tmp_path) as pipeline:
-        assert pipeline.c_source in before
+    with default_target(tmp_path).load(PROGRAM) as pipeline:
+        assert pipeline.generated in before
         assert pipeline.process(0, bytes.fromhex("2111"))
     assert sorted(tmp_path.iterdir()) == before
     with pytest.raises(CompilerMissingError, match="does not have the program, either"):
-        Pipeline.load(PROGRAM, cache_dir=tmp_path / "cold")
+        default_target(tmp_path / "cold").load(PROGRAM)
     with pytest.raises(CompilerMissingError, match="no C compiler 'chosen'"):
-        Pipeline.load(PROGRAM, cache_dir=tmp_path, cc="chosen")  # another's would not be asked for
+        CTarget(tmp_path, "chosen").load(PROGRAM)  # another's would not be asked for
 
 
 def test_of_two_compilers_the_last_one_s_is_taken(
@@ -152,15 +153,17 @@ def test_of_two_compilers_the_last_one_s_is_taken(
     other.chmod(other.stat().st_mode | stat.S_IXUSR)
     made = []
     for compiler in (real, str(other)):
-        with Pipeline.load(PROGRAM, cache_dir=tmp_path / "cache", cc=compiler) as pipeline:
-            made.append(pipeline.c_source)
+        with CTarget(tmp_path / "cache", compiler).load(PROGRAM) as pipeline:
+            assert pipeline.generated is not None
+            made.append(pipeline.generated)
     for at, source in enumerate(made):
         os.utime(source.with_suffix(".so"), (at + 1, at + 1))
     monkeypatch.setenv("PATH", str(tmp_path))
     taken = []
     for _ in made:
-        with Pipeline.load(PROGRAM, cache_dir=tmp_path / "cache") as pipeline:
-            taken.append(pipeline.c_source)
+        with default_target(tmp_path / "cache").load(PROGRAM) as pipeline:
+            assert pipeline.generated is not None
+            taken.append(pipeline.generated)
         library = taken[-1].with_suffix(".so")
         library.unlink()  # what is loaded stays as it was
         library.write_bytes(b"\x7fELF")
@@ -169,7 +172,7 @@ def test_of_two_compilers_the_last_one_s_is_taken(
 
 def test_without_root_the_same_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = {row.name: row for row in examine()}["program cache"]
-    assert found.found == str(cache.default_cache_dir())
+    assert found.found == str(default_cache_dir())
 
     def nobody(uid: int) -> pwd.struct_passwd:
         raise KeyError(uid)
@@ -178,7 +181,7 @@ def test_without_root_the_same_is_said(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(pwd, "getpwuid", nobody)
     with pytest.raises(CacheError, match="set XDG_CACHE_HOME"):
-        Pipeline.load(PROGRAM)
+        default_target().load(PROGRAM)
     found = {row.name: row for row in examine()}["program cache"]
     assert (found.verdict, found.found) == ("MISSING", "")
     assert "set XDG_CACHE_HOME" in found.get
@@ -186,4 +189,4 @@ def test_without_root_the_same_is_said(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     (tmp_path / "file").touch()
     with pytest.raises(CacheError, match="Not a directory: set XDG_CACHE_HOME"):
-        Pipeline.load(PROGRAM)
+        default_target().load(PROGRAM)

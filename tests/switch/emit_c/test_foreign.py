@@ -10,7 +10,9 @@ import pytest
 
 from ina.switch.errors import InvalidProgramError, UnsupportedProgramError
 from ina.switch.ir import load_program
-from ina.switch.pipeline import Exact, Pipeline
+from ina.switch.match import Exact
+from ina.switch.pipeline import Pipeline
+from ina.switch.targets import default_target
 from tests.switch.ir.small import PORTS, Json, back, field, number, op, small_program
 
 Run = Callable[[Json], Pipeline]
@@ -21,7 +23,7 @@ def run(cache_dir: Path) -> Iterator[Run]:
     opened: list[Pipeline] = []
 
     def _run(program: Json) -> Pipeline:
-        opened.append(Pipeline.load(json.dumps(program), cache_dir=cache_dir))
+        opened.append(default_target(cache_dir).load(json.dumps(program)))
         return opened[-1]
 
     yield _run

@@ -6,12 +6,10 @@ the P4 says and, for ``packet_length``, what BMv2's add_header and remove_header
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ina.switch.passes.plan import make_plan
 from tests.switch.foreign_case import Case, run
 from tests.switch.foreign_like import FOR_MUTANTS, LIKE
 from tests.switch.foreign_programs import CASES
@@ -23,9 +21,6 @@ CASES_HERE = [
 
 
 @pytest.mark.parametrize("case", CASES_HERE)
-def test_main_and_general_path_do_what_is_right(
-    case: Case, cache_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_main_and_general_path_do_what_is_right(case: Case, cache_dir: Path) -> None:
     assert run(case, cache_dir) == case.right
-    monkeypatch.setattr("ina.switch.pipeline.make_plan", partial(make_plan, main_path=False))
-    assert run(case, cache_dir / "general") == case.right
+    assert run(case, cache_dir, main_path=False) == case.right

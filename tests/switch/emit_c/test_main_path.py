@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,10 @@ from ina.p4 import compiled, names
 from ina.protocol.spec import PARENT, UDP_PORT, Flag, Kind
 from ina.switch.emit_c.emit import emit_c
 from ina.switch.ir import load_program
+from ina.switch.match import Exact
 from ina.switch.passes.plan import make_plan
-from ina.switch.pipeline import Exact, Pipeline
+from ina.switch.pipeline import Pipeline
+from ina.switch.targets import default_target
 from tests.switch.emit_c.conftest import Load
 
 
@@ -25,8 +26,8 @@ def sent(pipeline: Pipeline, packet: str) -> list[str]:
 
 def test_there_is_a_main_path(load: Load) -> None:
     pipeline = load("main_path")
-    assert pipeline.c_source is not None
-    source = pipeline.c_source.read_text()
+    assert pipeline.generated is not None
+    source = pipeline.generated.read_text()
     assert "p->length < 10" in source.partition("bool parse_main")[2].partition("}")[0]
 
 
@@ -36,7 +37,7 @@ def test_values_are_read_where_they_lie(load: Load) -> None:
     pool = emit_c(make_plan(load_program(compiled(64).bmv2_json)), "test")
     assert f"(at->length == 74 && length == {74 + 4 * 64})" in pool
     assert pool.partition("bool process_main")[2].count("_wire = in->tail;") == 1
-    source = load("main_path").c_source
+    source = load("main_path").generated
     assert source is not None
     assert "const bool fits = !at->tail;" in source.read_text()
 
@@ -72,19 +73,17 @@ def test_copies_start_from_what_ingress_left(load: Load) -> None:
     assert sent(pipeline, "aa04 01f0 00ff 99") == ["ba0401f0ff0099"] * 3
 
 
-def test_main_path_and_general_path_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_main_path_and_general_path_agree(cache_dir: Path) -> None:
     """The pool program with and without a main path: same packets, counters and registers."""
     workers = 4
     build = compiled(64).bmv2_json
-    fast = Pipeline.load(build, cache_dir=tmp_path / "fast")
-    general = partial(make_plan, main_path=False)
-    monkeypatch.setattr("ina.switch.pipeline.make_plan", general)
-    plain = Pipeline.load(build, cache_dir=tmp_path / "plain")
-    assert fast.c_source is not None
-    assert plain.c_source is not None
-    assert "ingress_main" in fast.c_source.read_text()
-    assert "early->PoolIngress_admission_members = " in fast.c_source.read_text()
-    assert "ingress_main" not in plain.c_source.read_text()
+    fast = default_target(cache_dir).load(build)
+    plain = default_target(cache_dir).load(build, main_path=False)
+    assert fast.generated is not None
+    assert plain.generated is not None
+    assert "ingress_main" in fast.generated.read_text()
+    assert "early->PoolIngress_admission_members = " in fast.generated.read_text()
+    assert "ingress_main" not in plain.generated.read_text()
     frames = mixed_frames(4000, workers)
     try:
         for pipeline in (fast, plain):

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from ina.switch.errors import EntryNotFoundError, InvalidEntryError
-from ina.switch.pipeline import Exact, Pipeline
+from ina.switch.match import Exact
+from ina.switch.targets import default_target
 from tests.switch.emit_c.conftest import PROGRAMS, Load
 
 
@@ -265,7 +266,7 @@ def test_names_of_any_characters_stay_in_comments(end: str, cache_dir: Path) -> 
             return [renamed(item) for item in node]
         return node + end if node in {*tables, *registers, *actions, *others} else node
 
-    with Pipeline.load(json.dumps(renamed(program)), cache_dir=cache_dir) as pipeline:
+    with default_target(cache_dir).load(json.dumps(renamed(program))) as pipeline:
         pipeline.insert("MyIngress.one" + end, [Exact(3)], "MyIngress.set" + end, [42])
         assert only(pipeline.process(0, bytes([3, 0, 0, 7]))) == bytes([3, 42, 0, 0])
         assert only(pipeline.process(0, bytes([3, 0, 9, 7]))) == bytes([3, 99, 9, 0])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ina.p4 import compiled
-from ina.switch.cache import RUNTIME
+from ina.switch.c_target.cache import INCLUDES
 from ina.switch.emit_c.emit import emit_c
 from ina.switch.ir import load_program
 from ina.switch.passes.plan import make_plan
@@ -93,7 +93,7 @@ def sanitized(cc: str, source: str, tmp_path: Path) -> Path:
     generated = tmp_path / "pipeline.c"
     generated.write_text(source)
     program = tmp_path / "driver"
-    command = [cc, *FLAGS, "-Wall", "-Wextra", "-Werror", "-I", str(RUNTIME), "-pthread"]
+    command = [cc, *FLAGS, "-Wall", "-Wextra", "-Werror", *INCLUDES, "-pthread"]
     built = subprocess.run(
         [*command, str(generated), str(DRIVER), "-o", str(program)],
         capture_output=True,

@@ -17,7 +17,9 @@ from ina.switch.errors import (
     InvalidEntryError,
     TableFullError,
 )
-from ina.switch.pipeline import Exact, Lpm, Optional, Pipeline, Range, Ternary
+from ina.switch.match import Exact, Lpm, Optional, Range, Ternary
+from ina.switch.pipeline import Pipeline
+from ina.switch.targets import default_target
 from tests.switch.emit_c.conftest import PROGRAMS, Load
 
 TABLES = ["exact_t", "lpm_t", "ternary_t", "range_t", "optional_t"]
@@ -87,7 +89,7 @@ class TableMachine(RuleBasedStateMachine):
     @initialize(table=st.sampled_from(TABLES))
     def start(self, table: str) -> None:
         self.table = table
-        self.pipeline = Pipeline.load(PROGRAMS / "tables.json", cache_dir=type(self).cache)
+        self.pipeline = default_target(type(self).cache).load(PROGRAMS / "tables.json")
         self.entries: list[Entry] = []
 
     def teardown(self) -> None:
@@ -150,8 +152,8 @@ class TableMachine(RuleBasedStateMachine):
 @pytest.mark.timeout(240)
 def test_the_entry_found_last_is_forgotten_with_its_removal(load: Load) -> None:
     pipeline = load("tables")
-    assert pipeline.c_source is not None
-    assert "ina_lookup_again(&S->MyIngress_exact_t" in pipeline.c_source.read_text()
+    assert pipeline.generated is not None
+    assert "ina_lookup_again(&S->MyIngress_exact_t" in pipeline.generated.read_text()
 
     def seen(a: int) -> int:
         return look_up(pipeline, "exact_t", a, 1, 0)

@@ -10,6 +10,7 @@ import pytest
 
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.switch.targets import default_target
 from tests.switch.p4runtime.client import Client, code_of, errors_of, features_config
 
 Connect = Callable[..., Client]
@@ -17,7 +18,7 @@ Connect = Callable[..., Client]
 
 @pytest.fixture
 def switch(cache_dir: Path) -> Iterator[SoftSwitch]:
-    with SoftSwitch([UdpPort(1), UdpPort(2)], cache_dir=cache_dir) as soft_switch:
+    with SoftSwitch([UdpPort(1), UdpPort(2)], target=default_target(cache_dir)) as soft_switch:
         yield soft_switch
 
 

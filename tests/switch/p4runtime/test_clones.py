@@ -45,12 +45,12 @@ def test_a_session_is_written_read_and_used(connect: Connect, switch: SoftSwitch
     assert sessions(client) == [to_cpu, session(9, 1, 2)]
     assert sessions(client, 9) == [session(9, 1, 2)]
     assert sessions(client, 8) == []
-    assert switch._loop is not None
-    assert switch._loop.inject(1, b"\x07bcdef")
+    assert switch._ports is not None
+    assert switch._ports.inject(1, b"\x07bcdef")
     assert client.receive().packet.payload == b"\x07bcd"
     client.write("DELETE", packet_replication_engine_entry=session(7))
     assert sessions(client) == [session(9, 1, 2)]
-    assert switch._loop.inject(1, b"\x07bcdef")
+    assert switch._ports.inject(1, b"\x07bcdef")
     client.set_config(small_config(small_program(back(), clone)))
     assert sessions(client) == []
 

@@ -35,8 +35,8 @@ def inject(switch: SoftSwitch, count: int) -> None:
     """Packets that arrive at port 1, as from the wire."""
     before = switch.stats().injected_packets
     for _ in range(count):
-        assert switch._loop is not None
-        assert switch._loop.inject(1, FRAME)
+        assert switch._ports is not None
+        assert switch._ports.inject(1, FRAME)
     wait_until(lambda: switch.stats().injected_packets == before + count, "injected")
     # Counted before the pipeline runs them; a read of a counter waits for the batch.
 

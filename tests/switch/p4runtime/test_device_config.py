@@ -8,6 +8,7 @@ import pytest
 from finsy.proto import p4r, rpc_code
 
 from ina.switch.server import SoftSwitch
+from ina.switch.targets import default_target
 from tests.switch.p4runtime.client import (
     IDS,
     Client,
@@ -113,8 +114,8 @@ def test_what_controllers_of_the_tutorials_do(connect: Connect, switch: SoftSwit
     counters.index.index = 1
     assert [e.counter_entry.index.index for e in client.read(counter_entry=counters)] == [1]
     assert len(client.read(counter_entry=p4r.CounterEntry())) > 1
-    assert switch._loop is not None
-    assert switch._loop.inject(1, FRAME)
+    assert switch._ports is not None
+    assert switch._ports.inject(1, FRAME)
     punted = client.receive().packet
     assert (punted.payload[14:], punted.metadata[0].value) == (FRAME[14:], b"\x01")
     out = p4r.PacketOut(payload=FRAME)  # they pad a value of n bits to n bytes
@@ -128,7 +129,10 @@ def test_what_controllers_of_the_tutorials_do(connect: Connect, switch: SoftSwit
 
 def test_device_0(cache_dir: Path) -> None:
     """The tutorials number their switches from 0."""
-    with SoftSwitch([], device_id=0, cache_dir=cache_dir) as switch, Client(switch.grpc_addr) as it:
+    with (
+        SoftSwitch([], device_id=0, target=default_target(cache_dir)) as switch,
+        Client(switch.grpc_addr) as it,
+    ):
         it.arbitrate(1, device_id=0)
         assert it.standing() == (rpc_code.OK, 1)
         it.set_config(wrapped(), device_id=0)

@@ -11,6 +11,7 @@ from ina.switch.p4runtime.digests import DigestStore
 from ina.switch.p4runtime.schema import DigestSchema, build_schema
 from ina.switch.pipeline import Pipeline
 from ina.switch.server import SoftSwitch
+from ina.switch.targets import default_target
 from tests.switch.ir.small import Json, back, number, op, small_program
 from tests.switch.p4runtime.client import Client
 from tests.switch.p4runtime.conftest import Connect, refused, update_refused
@@ -52,15 +53,15 @@ def primary(connect: Connect) -> Client:
 
 def test_a_list_is_told(primary: Client, switch: SoftSwitch) -> None:
     """Lists of two; nothing is told of what came before somebody asked for it."""
-    assert switch._loop is not None
-    assert switch._loop.inject(1, b"\x09\x09!")
+    assert switch._ports is not None
+    assert switch._ports.inject(1, b"\x09\x09!")
     primary.write("INSERT", digest_entry=told(2, HOUR_NS))
     assert [e.digest_entry for e in primary.read(digest_entry=p4r.DigestEntry())] == [
         told(2, HOUR_NS)
     ]
     while True:  # the first packet may have been on its way when the digest was asked for
-        assert switch._loop.inject(1, b"\x01\x02!")
-        assert switch._loop.inject(1, b"\x00\xff!")
+        assert switch._ports.inject(1, b"\x01\x02!")
+        assert switch._ports.inject(1, b"\x00\xff!")
         digests = primary.receive().digest
         members = [[m.bitstring for m in data.struct.members] for data in digests.data]
         if b"\x09" not in members[0]:
@@ -140,7 +141,7 @@ digests {{ preamble {{ id: {ID} name: "seen" alias: "seen" }} type_spec {{ {BIT8
 @pytest.fixture
 def store(cache_dir):  # type: ignore[no-untyped-def]
     text = small_config(program("a"), SINGLE).p4_device_config
-    with Pipeline.load(text, cache_dir=cache_dir) as pipeline:
+    with default_target(cache_dir).load(text) as pipeline:
         yield Store(pipeline, SINGLE)
 
 

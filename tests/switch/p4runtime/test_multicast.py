@@ -96,8 +96,8 @@ def test_packet_in(client: Client, switch: SoftSwitch) -> None:
     """ACL sends it to the CPU port with metadata of 9 and 7 bits."""
     row = entry("acl", "to_cpu", (b"\x55",), match=[optional(b"\x01")], priority=1)
     client.write("INSERT", table_entry=row)
-    assert switch._loop is not None
-    assert switch._loop.inject(1, FRAME)
+    assert switch._ports is not None
+    assert switch._ports.inject(1, FRAME)
     packet = client.receive().packet
     assert packet.payload == FRAME
     assert [(m.metadata_id, m.value) for m in packet.metadata] == [(1, b"\x01"), (2, b"\x55")]
@@ -111,8 +111,8 @@ def test_packets_go_to_the_primary_only(
     backup.receive()
     row = entry("acl", "to_cpu", (b"\x01",), match=[optional(b"\x01")], priority=1)
     client.write("INSERT", table_entry=row)
-    assert switch._loop is not None
-    assert switch._loop.inject(1, FRAME)
+    assert switch._ports is not None
+    assert switch._ports.inject(1, FRAME)
     assert client.receive().HasField("packet")
     assert backup.nothing_more()
 
@@ -159,9 +159,9 @@ def test_a_multicast_reaches_every_port(client: Client, switch: SoftSwitch) -> N
     client.write("INSERT", packet_replication_engine_entry=group(9, (1, 1), (2, 2), (400, 3)))
     row = entry("routes", "multicast", (b"\x09",), match=[lpm(b"\x0a\x01\x00\x00", 16)])
     client.write("INSERT", table_entry=row)
-    assert switch._loop is not None
+    assert switch._ports is not None
     frame = FRAME[:36] + b"\x00\x09" + FRAME[38:]  # to UDP port 9 of 10.1.2.3
-    assert switch._loop.inject(1, frame)
+    assert switch._ports.inject(1, frame)
     wait_until(
         lambda: (
             all(

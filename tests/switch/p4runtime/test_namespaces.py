@@ -8,6 +8,7 @@ import numpy as np
 
 from ina.switch.ports import AfPacketPort, Port
 from ina.switch.server import SoftSwitch
+from ina.switch.targets import default_target
 from tests.switch.p4runtime.client import Client
 from tests.switch.p4runtime.pool import PoolJob, Worker, pool_config
 from tests.switch.ports.namespaces import hosts, ip
@@ -28,7 +29,10 @@ def test_sums_across_namespaces(cache_dir: Path) -> None:
             Worker(host.udp_socket(), number + 1, int(host.mac.replace(":", ""), 16))
             for number, host in enumerate(machines)
         ]
-        with SoftSwitch(ports, cache_dir=cache_dir) as switch, Client(switch.grpc_addr) as client:
+        with (
+            SoftSwitch(ports, target=default_target(cache_dir)) as switch,
+            Client(switch.grpc_addr) as client,
+        ):
             client.become_primary()
             client.set_config(pool_config(VALUES))
             job = PoolJob((SWITCH_ADDRESS, 17760), client, workers, VALUES)

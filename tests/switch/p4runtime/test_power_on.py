@@ -20,6 +20,7 @@ from ina.switch.p4runtime.device import Device
 from ina.switch.p4runtime.schema import ActionRef, FieldSchema, Schema, TableSchema, build_schema
 from ina.switch.p4runtime.status import StatusError
 from ina.switch.pipeline import Pipeline
+from ina.switch.targets import default_target
 from ina.testing.frames import SWITCH_IPV4, Frame
 from ina.testing.ordinary import ordinary_frame
 from tests.switch.p4runtime.client import features_config, update
@@ -50,7 +51,10 @@ class InProcess:
 
     def __post_init__(self) -> None:
         self.device = Device(
-            1, install=self.pipelines.append, inject=lambda _packet: True, cache_dir=self.cache_dir
+            1,
+            default_target(self.cache_dir),
+            install=self.pipelines.append,
+            inject=lambda _packet: True,
         )
         hello = p4r.MasterArbitrationUpdate(device_id=1, election_id=U128.encode(1))
         self.device.arbitrate(Client(lambda _response: None), hello)
@@ -326,6 +330,6 @@ def test_another_p4info_is_another_program(cache_dir: Path) -> None:
 
 
 def test_no_program_no_power_on() -> None:
-    device = Device(1, install=lambda _: None, inject=lambda _packet: True)
+    device = Device(1, default_target(), install=lambda _: None, inject=lambda _packet: True)
     with pytest.raises(StatusError, match="no forwarding pipeline"):
         device.power_on()

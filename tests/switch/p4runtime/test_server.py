@@ -15,8 +15,18 @@ from scapy.layers.l2 import Ether
 from ina.errors import InvalidInputError, UnavailableError
 from ina.switch.errors import InvalidProgramError
 from ina.switch.p4runtime.status import StatusError
-from ina.switch.ports import AfPacketPort, InvalidPortError, PcapPort, Port, UdpPort, parse_port
-from ina.switch.server import AddressError, PortInUseError, SoftSwitch
+from ina.switch.ports import (
+    AddressError,
+    AfPacketPort,
+    InvalidPortError,
+    PcapPort,
+    Port,
+    PortInUseError,
+    UdpPort,
+    parse_port,
+)
+from ina.switch.server import SoftSwitch
+from ina.switch.targets import default_target
 from tests.switch.p4runtime.client import Client, entry, exact, features_config, lpm, update
 from tests.switch.ports.conftest import wait_until
 from tests.switch.ports.test_pcap import frames_of, pcap_bytes
@@ -149,7 +159,7 @@ def test_packets_from_a_file_through_the_program_to_files(tmp_path: Path, cache_
         entry("routes", "route", (b"\x03", b"\x07"), match=[lpm(b"\x0a\x02\x00\x00", 16)]),
     ]
     actions = p4r.SetForwardingPipelineConfigRequest
-    with SoftSwitch(ports, cache_dir=cache_dir) as switch:
+    with SoftSwitch(ports, target=default_target(cache_dir)) as switch:
         with Client(switch.grpc_addr) as client:
             client.become_primary()
             client.set_config(features_config(), actions.VERIFY_AND_SAVE)
@@ -162,7 +172,9 @@ def test_packets_from_a_file_through_the_program_to_files(tmp_path: Path, cache_
 
 
 def test_loss_is_passed_to_every_port(cache_dir: Path) -> None:
-    with SoftSwitch([UdpPort(1), UdpPort(2)], loss_rate=1.0, cache_dir=cache_dir) as switch:
+    with SoftSwitch(
+        [UdpPort(1), UdpPort(2)], loss_rate=1.0, target=default_target(cache_dir)
+    ) as switch:
         switch.preload(features_config())
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             for number in (1, 2):

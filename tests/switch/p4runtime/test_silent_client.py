@@ -14,6 +14,7 @@ from finsy.proto import rpc_code
 
 from ina.switch import server
 from ina.switch.ports import UdpPort
+from ina.switch.targets import default_target
 from tests.switch.p4runtime.client import Client
 
 PING_S = 1.0  # gRPC can no less
@@ -59,7 +60,7 @@ class Cable:
 @pytest.fixture
 def soft_switch(monkeypatch: pytest.MonkeyPatch, cache_dir: Path) -> Iterator[server.SoftSwitch]:
     monkeypatch.setattr(server, "_PING_S", PING_S)
-    with server.SoftSwitch([UdpPort(1)], cache_dir=cache_dir) as opened:
+    with server.SoftSwitch([UdpPort(1)], target=default_target(cache_dir)) as opened:
         yield opened
 
 

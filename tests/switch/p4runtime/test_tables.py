@@ -225,9 +225,9 @@ def test_const_entries_of_every_match_kind(client: Client, switch: SoftSwitch) -
         entry("reserved", "set_tag", (b"\x02",), match=[lpm(b"\x0a\0\0\0", 24)], is_const=True),
     ]
     packets = [(1, 5), (2, 20), (3, 20), (3, 100), (3, 100)]  # type of service, time to live
-    assert switch._loop is not None
+    assert switch._ports is not None
     for tos, ttl in packets:
-        assert switch._loop.inject(1, bytes(Ether() / IP(dst="10.9.9.9", tos=tos, ttl=ttl)))
+        assert switch._ports.inject(1, bytes(Ether() / IP(dst="10.9.9.9", tos=tos, ttl=ttl)))
 
     def counted() -> list[int]:
         found = client.tables(table_id=IDS.table["classes"], counter_data=p4r.CounterData())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,10 @@ from ina.switch.ir import load_program
 from ina.switch.ir.expr import FieldRef, InPacket
 from ina.switch.ir.stmt import Assign, Block, If
 from ina.switch.ir.walk import walk
+from ina.switch.match import Exact
 from ina.switch.passes.entry_fields import EntryField
 from ina.switch.passes.plan import MainPath, make_plan
-from ina.switch.pipeline import Exact, Pipeline
+from ina.switch.targets import default_target
 from tests.switch.emit_c.conftest import PROGRAMS
 
 PROGRAM = PROGRAMS / "entries.json"
@@ -71,11 +71,10 @@ def ways(block: Block) -> list[list[Any]]:
 
 
 def test_packets_do_the_same_with_and_without_a_main_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cache_dir: Path,
 ) -> None:
-    fast = Pipeline.load(PROGRAM, cache_dir=tmp_path / "fast")
-    monkeypatch.setattr("ina.switch.pipeline.make_plan", partial(make_plan, main_path=False))
-    plain = Pipeline.load(PROGRAM, cache_dir=tmp_path / "plain")
+    fast = default_target(cache_dir).load(PROGRAM)
+    plain = default_target(cache_dir).load(PROGRAM, main_path=False)
     entries = [("both", [201, 40000]), ("one", [17]), ("flagged", []), ("nothing", [])]
     rng = random.Random(7)
     try:

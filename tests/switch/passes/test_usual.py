@@ -6,7 +6,6 @@ import random
 import re
 import struct
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,12 +14,12 @@ from ina.switch.ir import load_program
 from ina.switch.ir.expr import Binary, Const, FieldRef, StackFieldRef, Unary
 from ina.switch.ir.load import read_json
 from ina.switch.ir.stmt import Apply, Assign, Block, If, RegisterRef, RegisterWrite, Stmt
+from ina.switch.match import Exact
 from ina.switch.passes.early import early_tables
 from ina.switch.passes.main_path import find_parser_path, main_ingress
-from ina.switch.passes.plan import make_plan
 from ina.switch.passes.usual import Usual, usual_way
 from ina.switch.passes.windows import split
-from ina.switch.pipeline import Exact, Pipeline
+from ina.switch.targets import default_target
 from tests.switch.emit_c.conftest import PROGRAMS
 
 A, B = FieldRef("h", "a", 8), FieldRef("h", "b", 8)
@@ -142,14 +141,13 @@ def test_a_table_is_looked_up_early_if_nothing_can_change_its_key() -> None:
 
 
 def test_packets_do_the_same_with_and_without_a_main_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cache_dir: Path,
 ) -> None:
     program = PROGRAMS / "usual.json"
-    fast = Pipeline.load(program, cache_dir=tmp_path / "fast")
-    general = partial(make_plan, main_path=False)
-    monkeypatch.setattr("ina.switch.pipeline.make_plan", general)
-    plain = Pipeline.load(program, cache_dir=tmp_path / "plain")
-    source = fast.c_source.read_text()
+    fast = default_target(cache_dir).load(program)
+    plain = default_target(cache_dir).load(program, main_path=False)
+    assert fast.generated is not None
+    source = fast.generated.read_text()
     start = source.partition("bool parse_main")[2].partition("\n}")[0]
     assert "ina_matches" in start
     assert "packet_length <= 0x78" in start

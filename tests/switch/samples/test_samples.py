@@ -22,7 +22,7 @@ from ina.switch.ir.stmt import RegisterRead, RegisterWrite
 from ina.switch.ir.walk import pipeline_parts, walk
 from ina.switch.p4runtime.config import config_from_files
 from ina.switch.p4runtime.schema import build_schema
-from ina.switch.pipeline import Pipeline
+from ina.switch.targets import default_target
 from tests.switch.samples import simple_switch
 from tests.switch.samples.entries import with_random_entries
 from tests.switch.samples.packets import packets
@@ -99,7 +99,7 @@ def test_sample(sample: Path, tmp_path: Path) -> None:
     text = with_random_entries(text, program, random_)
     sent = packets(program, sample.with_suffix(".stf"), simple_switch.MAX_PACKETS, random_)
     try:
-        with Pipeline.load(text, cache_dir=tmp_path / "cache") as pipeline:
+        with default_target(tmp_path / "cache").load(text) as pipeline:
             own = simple_switch.outputs(pipeline.process_batch(sent))
     except UnsupportedProgramError as error:
         pytest.skip(f"refused: {error}")

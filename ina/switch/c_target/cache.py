@@ -20,13 +20,16 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ina.switch.errors import CacheError, CompilationError, CompilerMissingError
+from ina.cache_dir import CacheError, default_cache_dir
+from ina.switch.errors import CompilationError, CompilerMissingError
 
 _log = logging.getLogger(__name__)
 
-RUNTIME = Path(__file__).parent / "emit_c" / "runtime"
+SWITCH = Path(__file__).parent.parent
+INCLUDES = ("-I", str(SWITCH / "emit_c" / "runtime"), "-I", str(SWITCH))
+"""Options of the compiler: where the headers are that generated C includes."""
 GENERATOR_FOLDERS = ("ir", "passes", "emit_c")
-"""Beside this file: what makes C of a program, all of it part of the digest."""
+"""What makes C of a program, all of it part of the digest."""
 FLAGS = (
     "-std=gnu11",
     "-O3",
@@ -53,21 +56,6 @@ X86_FLAGS = ("-mno-movbe", "-mtune=generic")
 COMPILE_TIMEOUT_S = 300.0
 _ROOM_BYTES = 1 << 20
 """More than any program takes: a cache with less left is full."""
-
-
-def default_cache_dir() -> Path:
-    """``$XDG_CACHE_HOME/ina`` or ``~/.cache/ina``.
-
-    Raises :class:`CacheError`: neither that nor HOME is set, and nobody is known by this uid.
-    """
-    base = os.environ.get("XDG_CACHE_HOME")
-    try:
-        return (Path(base) if base else Path.home() / ".cache") / "ina"
-    except RuntimeError:
-        raise CacheError(
-            f"no folder for compiled P4 programs: uid {os.getuid()} has no name and no HOME: set"
-            " XDG_CACHE_HOME to a folder that it may write"
-        ) from None
 
 
 def cache_trouble() -> str:
@@ -203,10 +191,9 @@ def digest_of(key: str, compiler_version: str) -> str:
 
 def generator_sources() -> list[Path]:
     """All that decides which C comes of a program."""
-    folders = [Path(__file__).parent / name for name in GENERATOR_FOLDERS]
-    return sorted(
-        path for folder in folders for end in ("*.py", "*.h") for path in folder.rglob(end)
-    )
+    folders = [SWITCH / name for name in GENERATOR_FOLDERS]
+    found = (path for folder in folders for end in ("*.py", "*.h") for path in folder.rglob(end))
+    return [SWITCH / "pipeline_abi.h", *sorted(found)]
 
 
 @functools.cache
@@ -231,7 +218,7 @@ def load_library(
     digest, is compiled anew. Without a compiler, unless one was asked for by name, the newest that
     any has made of this program is taken.
 
-    Raises :class:`CompilerMissingError`, :class:`CompilationError`; of the latter kind
+    Raises :class:`CompilerMissingError`, :class:`CompilationError`;
     :class:`CacheError`: the folder cannot be used.
     """
     directory = cache_dir or default_cache_dir()
@@ -280,7 +267,7 @@ def _compile(compiler: str, version: str, source: str, library: Path) -> None:
     with tempfile.TemporaryDirectory(dir=directory, prefix=".build-") as scratch:
         made_source, made_library = Path(scratch, "pipeline.c"), Path(scratch, "pipeline.so")
         made_source.write_text(source)
-        paths = ["-I", str(RUNTIME), "-o", str(made_library), str(made_source)]
+        paths = [*INCLUDES, "-o", str(made_library), str(made_source)]
         command = [compiler, *flags_for(version), *paths]
         try:
             # In the cache it may write; the system's folder may be read-only, in a container.

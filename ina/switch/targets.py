@@ -1,0 +1,13 @@
+"""The targets by name, and the one that runs programs where nobody asks for another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ina.switch.c_target.target import CTarget
+from ina.switch.target import Target
+
+
+def default_target(cache_dir: Path | None = None) -> Target:
+    """``cache_dir``: where images are kept; None: ``$XDG_CACHE_HOME/ina`` or ``~/.cache/ina``."""
+    return CTarget(cache_dir)
