@@ -30,7 +30,7 @@ elif [ "$what" = bmv2 ]; then
     command -v simple_switch_grpc >/dev/null ||
         echo "note: no simple_switch_grpc (BMv2) on PATH: everything runs on the soft switch; docs/mininet.md says how to get it"
     command -v p4c-bm2-ss >/dev/null ||
-        echo "note: no p4c-bm2-ss (p4c) on PATH: the switches run the compiled program of ina/p4/compiled"
+        echo "note: no p4c-bm2-ss (p4c) on PATH: the switches run the compiled program that ships with ina"
     command -v mnexec >/dev/null || want mininet
     command -v ifconfig >/dev/null || want net-tools
     command -v ip >/dev/null || want iproute2

@@ -21,12 +21,11 @@ from typing import Any
 from ina.p4 import names, origin
 from ina.p4.errors import P4cMissingError, P4CompileError
 from ina.p4.programs import (
-    COMPILED_DIR,
     P4_DIR,
     build_defines,
     build_name,
     program_source,
-    write_manifest,
+    write_compiled,
 )
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
@@ -145,10 +144,14 @@ def compile_all(on_build: Callable[[str, int], None] = lambda mode, values: None
     `on_build`: called before each, with its mode and values a packet.
     Raises: as compile_program.
     """
-    for mode, values in product(names.MODES, VALUES_PER_PACKET_BUILDS):
-        on_build(mode, values)
-        compile_build(values, COMPILED_DIR, mode)
-    write_manifest(p4c_version())
+    with tempfile.TemporaryDirectory(prefix="ina-p4-") as folder:
+        for mode, values in product(names.MODES, VALUES_PER_PACKET_BUILDS):
+            on_build(mode, values)
+            compile_build(values, Path(folder), mode)
+        try:
+            write_compiled(Path(folder), p4c_version())
+        except OSError as error:
+            raise P4CompileError(f"cannot write {error.filename}: {error.strerror}") from error
 
 
 def _run(command: list[str], root: Path, source: Path) -> str:

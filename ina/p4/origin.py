@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ina.p4.programs import COMPILED_DIR
+from ina.p4.packed import is_unpacked
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ def _by_hash(bmv2_json: Path, made_from: dict[str, Any]) -> tuple[list[str], Pat
 def _by_time(bmv2_json: Path, program: str) -> tuple[list[str], Path]:
     """`program`: the path that p4c was called with, from a folder that nobody wrote down."""
     parent = bmv2_json.resolve().parent
-    if parent == COMPILED_DIR:  # its manifest has hashes, which ina.p4.compiled looks at
+    if is_unpacked(bmv2_json):  # their manifest has hashes, which ina.p4.compiled looks at
         return [], Path(program)
     newest_ns = bmv2_json.stat().st_mtime_ns + _ONE_CHECKOUT_NS
     for folder in (Path(), parent, parent.parent):

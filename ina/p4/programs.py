@@ -1,8 +1,8 @@
 """The compiled programs that ship with ina, and the manifest that ties them to their sources.
 
 Users of ina need no P4 compiler: ``compiled/`` holds p4c's BMv2 JSON and P4Info for each build of
-each mode's program, and ``manifest.json`` the hash of the sources that they were made from. A test
-fails when they differ.
+each mode's program, packed (:mod:`ina.p4.packed`), and ``manifest.json`` the hash of the sources
+that they were made from. A test fails when they differ.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from ina.p4 import names
 from ina.p4.builds import listed
 from ina.p4.errors import UnknownBuildError
+from ina.p4.packed import SUFFIX, unpacked, write_packed
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
 _log = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ MANIFEST = COMPILED_DIR / "manifest.json"
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """A program as a P4Runtime client sets it: two files, and the hash of what they came from."""
+    """A program as a P4Runtime client sets it: two plain files, and the hash of their sources."""
 
     p4info: Path  # text protobuf
     bmv2_json: Path
@@ -83,6 +84,8 @@ def tree_sha256(directory: Path) -> str:
 def compiled(values: int, mode: str = names.DEFAULT_MODE) -> CompiledProgram:
     """Return the checked-in build of a mode's program with `values` int32 values a packet.
 
+    Its files lie unpacked in the cache, beside each other.
+
     Raises:
         UnknownBuildError: there is no such build.
     """
@@ -95,11 +98,14 @@ def compiled(values: int, mode: str = names.DEFAULT_MODE) -> CompiledProgram:
     name = build_name(values, mode)
     manifest = json.loads(MANIFEST.read_text())
     _warn_if_changed(name, manifest["builds"][name]["source_sha256"], values)
-    return CompiledProgram(
-        p4info=COMPILED_DIR / f"{name}.p4info.txtpb",
-        bmv2_json=COMPILED_DIR / f"{name}.json",
-        source_sha256=manifest["builds"][name]["source_sha256"],
-    )
+    bmv2_json, p4info = unpacked(packed_files(name))
+    return CompiledProgram(p4info, bmv2_json, manifest["builds"][name]["source_sha256"])
+
+
+def packed_files(name: str) -> tuple[Path, Path]:
+    """Return the BMv2 JSON and the P4Info of a build, as they ship."""
+    ends = (".json", ".p4info.txtpb")
+    return tuple(COMPILED_DIR / f"{name}{end}{SUFFIX}" for end in ends)  # type: ignore[return-value]
 
 
 @functools.cache
@@ -113,18 +119,25 @@ def _warn_if_changed(name: str, source_sha256_then: str, values: int) -> None:
         )
 
 
-def write_manifest(p4c_version: str) -> None:
-    """Record that `p4c_version` made the files in ``compiled/`` from the sources as they are."""
+def write_compiled(folder: Path, p4c_version: str) -> None:
+    """Pack every build that `p4c_version` made in `folder` of the sources as they are.
+
+    The manifest has the hashes of the files before they are packed.
+
+    Raises:
+        OSError: ``compiled/`` cannot be written.
+    """
     builds = {}
     for mode, values in product(names.MODES, VALUES_PER_PACKET_BUILDS):
         name = build_name(values, mode)
+        packed = packed_files(name)
+        contents = [(folder / path.name.removesuffix(SUFFIX)).read_bytes() for path in packed]
+        for path, content in zip(packed, contents, strict=True):
+            write_packed(path, content)
+        json_sha256, p4info_sha256 = (hashlib.sha256(content).hexdigest() for content in contents)
         builds[name] = {
             "source_sha256": source_sha256(build_defines(values)),
-            "json_sha256": _file_sha256(COMPILED_DIR / f"{name}.json"),
-            "p4info_sha256": _file_sha256(COMPILED_DIR / f"{name}.p4info.txtpb"),
+            "json_sha256": json_sha256,
+            "p4info_sha256": p4info_sha256,
         }
     MANIFEST.write_text(json.dumps({"p4c_version": p4c_version, "builds": builds}, indent=2) + "\n")
-
-
-def _file_sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -37,6 +37,19 @@ def test_info_of_a_program_that_only_counts(capsys: pytest.CaptureFixture[str]) 
     assert program["tables"] == []
 
 
+def test_unpack_writes_both_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["p4", "unpack", "--mode", "shared", "--values", "64", "--json"]) == 0
+    kept = json.loads(capsys.readouterr().out)
+    out = tmp_path / "a" / "b"
+    assert run(["p4", "unpack", "--mode", "shared", "--values", "64", "--out", str(out)]) == 0
+    assert f"{out / 'shared_v1model_64.json'} " in capsys.readouterr().out
+    assert [Path(row["file"]).name for row in kept] == sorted(path.name for path in out.iterdir())
+    for row in kept:
+        content = (out / Path(row["file"]).name).read_bytes()
+        assert content == Path(row["file"]).read_bytes()
+        assert len(content) == row["bytes"]
+
+
 @pytest.mark.p4c
 def test_compile_writes_both_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--values", "64", "--out", str(tmp_path)]
@@ -57,6 +70,7 @@ def test_compile_writes_both_files(tmp_path: Path, capsys: pytest.CaptureFixture
             "no compiled program with 3 values a packet: have 64, 256, 360 and 1024",
         ),
         (["info", "--mode", "fast"], "--mode fast: there are programs for pool and shared"),
+        (["unpack", "--values", "64", "--out", __file__], f"--out {__file__}: File exists"),
         (["compile", "--mode", "x"], "--mode x: there are programs for pool and shared"),
         (["info", "/nowhere.txtpb"], "/nowhere.txtpb: no such file"),
         (["info", __file__], "not a P4Info"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import lzma
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_COMPILED = "ina/p4/compiled/{}_v1model_{}.json"
+_COMPILED = "ina/p4/compiled/{}_v1model_{}.json.xz"
 _BUILDS = (64, 256, 360, 1024)
 
 
@@ -46,9 +47,9 @@ class Bug:
         if self.change is not None:
             for values in _BUILDS:
                 path = root / _COMPILED.format(self.mode, values)
-                program = json.loads(path.read_text())
+                program = json.loads(lzma.decompress(path.read_bytes()))
                 self.change(program)
-                path.write_text(json.dumps(program))
+                path.write_bytes(lzma.compress(json.dumps(program).encode(), preset=0))
             return
         path = root / self.file
         text = path.read_text()

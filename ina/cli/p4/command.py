@@ -1,8 +1,10 @@
-"""``ina p4``: compile P4 programs, describe and draw compiled ones."""
+"""``ina p4``: compile P4 programs; unpack, describe and draw compiled ones."""
 
 from __future__ import annotations
 
+import shutil
 import sys
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +27,7 @@ from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUES_PER_PACKET_BUILD
 from ina.switch.graph import draw_program
 from ina.switch.ir import load_program
 
-app = typer.Typer(help="Compile, describe and draw the P4 programs.", no_args_is_help=True)
+app = typer.Typer(help="Compile, unpack, describe and draw the P4 programs.", no_args_is_help=True)
 
 Build = Annotated[int, typer.Option(help=f"Which of ina's builds: {listed('or')}.")]
 Mode = Annotated[str, typer.Option(help=f"Of jobs: {' or '.join(names.MODES)}.")]
@@ -34,7 +36,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 @app.callback()
 def _p4() -> None:
-    """Compile, describe and draw the P4 programs."""
+    """Compile, unpack, describe and draw the P4 programs."""
 
 
 @app.command("compile")
@@ -76,9 +78,11 @@ def compile_(
         return
     if report is not None:
         raise InvalidInputError("--report needs --target tofino or tofino2")
-    written = _compile(source, mode, values, out)
-    rows = [{"file": str(path), "bytes": path.stat().st_size} for path in written]
-    emit(rows, json)
+    _say(_compile(source, mode, values, out), json)
+
+
+def _say(written: Iterable[Path], json: bool) -> None:
+    emit([{"file": str(path), "bytes": path.stat().st_size} for path in written], json)
 
 
 def _compile(
@@ -112,6 +116,28 @@ def _compile(
             begin(of, build)
             made += compile_build(build, out or Path(), of)
         return made
+
+
+@app.command("unpack")
+def unpack(
+    mode: Mode = names.DEFAULT_MODE,
+    values: Build = DEFAULT_VALUES_PER_PACKET,
+    out: Annotated[Path | None, typer.Option(help="Directory (default: ina's cache).")] = None,
+    json: Json = False,
+) -> None:
+    """Write one of ina's compiled programs as plain files: BMv2 JSON and P4Info.
+
+    For tools that load such files, as simple_switch_grpc and p4runtime-shell do.
+    """
+    program = compiled(values, require_mode("--mode", mode))
+    files = [program.bmv2_json, program.p4info]
+    if out is not None:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            files = [Path(shutil.copyfile(file, out / file.name)) for file in files]
+        except OSError as error:
+            raise InvalidInputError(f"--out {out}: {error.strerror}") from None
+    _say(files, json)
 
 
 @app.command("info")
