@@ -7,6 +7,7 @@ other: it can be killed.
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import signal
@@ -19,9 +20,29 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+from ina.children import end_with_parent
 from ina.cli.main import main
 
+
+class _Child(multiprocessing.context.ForkServerProcess):
+    """Else a rank, switch or controller whose test is killed (Ctrl-C) goes on for good."""
+
+    def run(self) -> None:
+        end_with_parent()
+        super().run()
+
+
 context = multiprocessing.get_context("forkserver")
+context.Process = _Child  # type: ignore[misc]
+
+
+@atexit.register
+def _kill_children() -> None:
+    """Before multiprocessing waits for them, as it does where a run is interrupted."""
+    for child in multiprocessing.active_children():
+        child.kill()
+
+
 # What is not installed is left out.
 context.set_forkserver_preload(
     ["tests.quiet_grpc", "tests.torch.preload", "tests.controller.preload"]

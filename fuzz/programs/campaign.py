@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
+from types import TracebackType
 
 from fuzz.programs.check import Finding, check_all
 from fuzz.programs.generate import generated
+from ina.children import worker_processes
 from ina.errors import InaError
 
 BATCH = 40
@@ -104,11 +106,12 @@ def _one_by_one(start: int, size: int) -> list[Finding]:
 class _Workers:
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
+        self._open = ExitStack()
         self.renew()
 
     def renew(self) -> None:
-        context = get_context("spawn")
-        self._pool = ProcessPoolExecutor(self._jobs, mp_context=context)
+        self._open.close()
+        self._pool = self._open.enter_context(worker_processes(self._jobs))
 
     def submit(self, first: int, count: int) -> Future[list[Finding]]:
         return self._pool.submit(run_batch, first, count)
@@ -116,5 +119,10 @@ class _Workers:
     def __enter__(self) -> _Workers:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.__exit__(kind, error, trace)

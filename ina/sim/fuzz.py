@@ -6,14 +6,14 @@ smaller (:mod:`ina.sim.minimise`) and kept with what is needed to see it again.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 
 import msgspec
 
+from ina.children import worker_processes
 from ina.sim.draw import FAULTS_END_MS, LIMIT_S, draw
 from ina.sim.errors import ScenarioError
 from ina.sim.minimise import minimise
@@ -113,9 +113,7 @@ def fuzz(
         told: of the state, after each block.
     """
     count = processes or len(os.sched_getaffinity(0))
-    # Children that start fresh: a fork would have the parent's gRPC and threads.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(count, context) as pool:
+    with worker_processes(count) as pool:
         waiting: dict[Future[bytes], int] = {}
         blocks = _blocks(state, seeds)
         while True:
@@ -161,9 +159,8 @@ def _blocks(state: State, seeds: int) -> Iterator[int]:
 
 def _blame(starts: list[int], end: int, error: BaseException) -> Finding:
     """Which seed ended a process of the fuzzer, of blocks that begin at ``starts``."""
-    context = multiprocessing.get_context("spawn")
     for seed in (seed for at in starts for seed in range(at, min(at + BLOCK, end))):
-        with ProcessPoolExecutor(1, context) as pool:
+        with worker_processes(1) as pool:
             found = pool.submit(_try_block, seed, 1).exception(SEED_S)
         if found is not None:
             return Finding(seed, CRASH, f"{type(found).__name__}: {found}", draw(seed))

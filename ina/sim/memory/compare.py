@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 
+from ina.children import worker_processes
 from ina.controller.config import JobsConfig
 from ina.p4 import names
 from ina.sim.errors import ScenarioError
@@ -45,8 +45,7 @@ def compare(
         raise ScenarioError("nothing to compare: want a policy and a seed at least")
     draw_trace(seeds[0], jobs, offered)  # raises here what it raises
     found: dict[str, dict[int, Outcome]] = {policy: {} for policy in policies}
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes or os.cpu_count() or 1, mp_context=context) as pool:
+    with worker_processes(processes or os.cpu_count() or 1) as pool:
         runs = {
             pool.submit(run_one, policy, seed, jobs, offered, aggregator): (policy, seed)
             for policy in policies

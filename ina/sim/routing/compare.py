@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from ina.children import worker_processes
 from ina.controller.routing.policies import POLICIES, policy
 from ina.controller.routing.policy import Policy
 from ina.sim.errors import ScenarioError
@@ -105,8 +104,7 @@ def compare(
             if name not in BASELINES
         ]
     found: list[Outcome] = []
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes or os.cpu_count() or 1, mp_context=context) as pool:
+    with worker_processes(processes or os.cpu_count() or 1) as pool:
         for outcome in pool.map(_run, jobs):
             found.append(outcome)
             told(len(found), len(jobs))

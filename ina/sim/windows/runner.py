@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 
+from ina.children import worker_processes
 from ina.congestion import ALGORITHMS, Congestion
 from ina.errors import InaError
 from ina.sim.errors import ScenarioError
@@ -129,8 +129,7 @@ def _done(tasks: Sequence[Task], processes: int) -> Iterator[tuple[Task, Measure
         for task in tasks:
             yield task, run_one(task)
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes or os.cpu_count() or 1, mp_context=context) as pool:
+    with worker_processes(processes or os.cpu_count() or 1) as pool:
         pending = {pool.submit(run_one, task): task for task in tasks}
         for future in as_completed(pending, timeout=RUN_S * len(tasks)):
             yield pending[future], future.result()
