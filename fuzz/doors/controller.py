@@ -20,7 +20,7 @@ from fuzz.records import read_records
 from ina.controller.config import make_config
 from ina.controller.jobs import tokens
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.slots.memory import Memory
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool

@@ -12,7 +12,7 @@ from ina.controller.config import SwitchConfig, TenantConfig
 from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.sharing import Sharing

@@ -10,7 +10,7 @@ from ina.controller.config import TenantConfig
 from ina.controller.errors import JobConflictError, JobTokenError, NoRoomError, TenantError
 from ina.controller.job import JobSpec, JobState
 from ina.controller.jobs.admission import Admission
-from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import FirstFit, StaticPool
 from tests.controller.switches import NAME, alone, memory_of

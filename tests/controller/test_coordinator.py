@@ -15,7 +15,7 @@ from ina.controller.errors import JobAbortedError, JoinTimeoutError, StandbyErro
 from ina.controller.job import JobSpec, JobState
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ina.controller.embedded import Embedded
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ina.controller.jobs.epochs import CLOCK_START_UNIX_S, EpochCounter
+from ina.controller.jobs.numbers import CLOCK_START_UNIX_S, EpochCounter
 from ina.protocol import serial
 
 

@@ -14,7 +14,7 @@ from ina.controller.errors import NoRoomError
 from ina.controller.job import Job, JobSpec
 from ina.controller.jobs import remapping
 from ina.controller.jobs.admission import Admission, usage
-from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import FirstFit
 from ina.trees.endpoint import Endpoint

@@ -13,7 +13,7 @@ from ina.controller.config import JobsConfig
 from ina.controller.errors import NoRoomError
 from ina.controller.jobs import placement
 from ina.controller.memory import FirstFit, StaticPool, allocator_for
-from ina.controller.memory.buddies import Buddies
+from ina.controller.memory.allocators import Buddies
 from ina.controller.switches.capacity import Capacity
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import forest_of

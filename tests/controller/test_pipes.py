@@ -9,7 +9,7 @@ import pytest
 from ina.controller.config.tofino import pipe_of
 from ina.controller.errors import JobPipesError
 from ina.controller.job import Job, JobSpec
-from ina.controller.jobs.pipes import check_pipes
+from ina.controller.jobs.placement import check_pipes
 from ina.controller.memory import FirstFit
 from ina.controller.switches.capacity import Capacity
 from ina.trees.endpoint import Endpoint

@@ -13,14 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ina.controller.config import JobsConfig
-from ina.controller.memory.asked import Asked
-from ina.controller.memory.deadline import Deadline, least
 from ina.controller.memory.demand import Demand, StepModel, usable
-from ina.controller.memory.equal import Equal
-from ina.controller.memory.jct import Jct
-from ina.controller.memory.named import RESIZING, policy_for
-from ina.controller.memory.policy import Policy
-from ina.controller.memory.priority import Priority
+from ina.controller.memory.policies import (
+    RESIZING,
+    Asked,
+    Deadline,
+    Equal,
+    Jct,
+    Policy,
+    Priority,
+    Static,
+    least,
+    policy_for,
+)
 from ina.controller.memory.restraint import (
     LAST,
     MOST,
@@ -29,9 +34,8 @@ from ina.controller.memory.restraint import (
     is_last,
     is_spent,
     restrained,
+    settled,
 )
-from ina.controller.memory.settled import settled
-from ina.controller.memory.static import Static
 
 LANE_BYTES_S = 256 / 20e-6
 """256 bytes a round trip of 20 us."""

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ina.controller.errors import JobConflictError, NoRoomError, UnknownJobError
 from ina.controller.job import TRANSITIONS, Job, JobEvent, JobSpec, JobState
-from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
 from ina.protocol import serial

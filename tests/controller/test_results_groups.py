@@ -20,7 +20,7 @@ from ina.controller.config import Config, make_config
 from ina.controller.embedded import Embedded
 from ina.controller.errors import StoreError
 from ina.controller.job import Job, JobSpec, JobState
-from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.results_groups import share_if_room, take_out
 from ina.controller.memory import StaticPool

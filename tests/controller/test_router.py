@@ -12,8 +12,8 @@ import pytest
 from ina.controller.config import Config, make_config
 from ina.controller.errors import NoRoomError
 from ina.controller.job import Job, JobSpec
-from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
+from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.outages import Outages
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry

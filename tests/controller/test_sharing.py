@@ -13,7 +13,7 @@ from ina.controller.config import TenantConfig
 from ina.controller.errors import HostNodesError, JobConflictError, NoRoomError
 from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.admission import Admission, usage
-from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.sharing import Sharing
 from ina.controller.memory import FirstFit, SharedSlots

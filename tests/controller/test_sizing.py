@@ -15,7 +15,7 @@ from ina.controller.job import Job, JobSpec
 from ina.controller.jobs import rounds
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.events import QUEUE_EVENTS, job_event
-from ina.controller.memory.buddies import Buddies
+from ina.controller.memory.allocators import Buddies
 from ina.controller.memory.demand import Demand, StepModel
 from ina.controller.memory.restraint import MOST, REFILL_S
 from ina.controller.slots import rebalancer

@@ -13,7 +13,7 @@ from ina.controller.config import TenantConfig
 from ina.controller.errors import JobConflictError, NoRoomError
 from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.admission import Admission
-from ina.controller.jobs.epochs import EpochCounter
+from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import Allocator, FirstFit, StaticPool
 from ina.controller.switches.capacity import Capacity

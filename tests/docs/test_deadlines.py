@@ -28,7 +28,7 @@ NO_WAITS = {
     "ina/pcap/reader.py::_NS_PER_S": "a unit",
     "ina/emulate/capture.py::_PCAP_MAGIC_NS": "a file format's number",
     "ina/testing/case_file.py::_MAGIC_NS": "a file format's number",
-    "ina/controller/jobs/epochs.py::CLOCK_START_UNIX_S": "a date",
+    "ina/controller/jobs/numbers.py::CLOCK_START_UNIX_S": "a date",
     "ina/p4/origin.py::_ONE_CHECKOUT_NS": "how far apart dates of files may be",
     "ina/controller/watch/stalls.py::MAX_WAIT_S": "what a worker may say",
     "ina/controller/slots/needs.py::LEAST_WINDOW_S": "between two reports that tell something",

@@ -267,7 +267,7 @@ def test_without_an_sde_the_controller_does_not_start(
 
 
 def test_switches_without_pipes_take_workers_anywhere() -> None:
-    from ina.controller.jobs.pipes import check_same_pipe
+    from ina.controller.jobs.placement import check_same_pipe
     from ina.controller.switches.capacity import one_pipe
 
     job = two_workers(1, (1, 500))

@@ -12,20 +12,19 @@ from ina import modes
 from ina.controller.errors import HostNodesError, JobConflictError, NoRoomError, UnknownJobError
 from ina.controller.job import Job, JobEvent, JobSpec, JobState, who_sends_to_switches
 from ina.controller.jobs import tokens
-from ina.controller.jobs.admission import Admission
-from ina.controller.jobs.epochs import EpochCounter
-from ina.controller.jobs.numbers import JobNumbers
-from ina.controller.jobs.pipes import check_pipes, check_same_pipe
+from ina.controller.jobs.admission import Admission, check_same, check_token, who
+from ina.controller.jobs.numbers import EpochCounter, JobNumbers
 from ina.controller.jobs.placement import (
     Placement,
     check_forest,
+    check_pipes,
     check_room,
+    check_same_pipe,
     first_with_room,
     slots_by_switch,
     window,
 )
 from ina.controller.jobs.room import Room
-from ina.controller.jobs.same_job import check_same, check_token, who
 from ina.controller.jobs.sharing import Sharing
 from ina.controller.surroundings import OWN_SURROUNDINGS, Surroundings
 from ina.controller.switches.capacity import Capacity

@@ -6,10 +6,9 @@ from ina import modes
 from ina.controller.change import Change, Step
 from ina.controller.errors import JobConflictError, NoRoomError
 from ina.controller.job import Job, JobState
-from ina.controller.jobs.pipes import check_pipes
-from ina.controller.jobs.placement import check_forest, window
+from ina.controller.jobs.placement import check_forest, check_pipes, window
 from ina.controller.jobs.registry import Registry
-from ina.controller.memory.pool import check_even
+from ina.controller.memory.allocators import check_even
 from ina.modes.rows import low_epoch
 from ina.p4 import names
 from ina.trees.errors import JobRequestError

@@ -1,15 +1,18 @@
-"""How often a running job is resized: its changes are a resource, which it uses up. Pure.
+"""Which resizes of running jobs are worth it, and how many a job has left. Pure.
 
-Each that it has used up makes the next one dearer: the slots that it has count more with it than
-with others, and it is to gain more by another number of them. One that has few left is not made
-smaller any more, so that it does not end with least.
+Each change that a job has used up makes the next one dearer: the slots that it has count more with
+it than with others, and it is to gain more by another number of them. One that has few left is not
+made smaller any more, so that it does not end with least.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ina.controller.memory.demand import Demand, usable
+from ina.controller.memory.policies import Sizes
 
 MOST = 10
 """Changes that a job has."""
@@ -50,3 +53,37 @@ def restrained(demand: Demand) -> Demand:
     if not is_last(demand.changes):
         return demand
     return replace(demand, floor=max(demand.floor, usable(demand.slots)))
+
+
+WORTH = 1.1
+"""A job is to grow when its steps take so much less time then, as a ratio. Each two changes that it
+has used up raise the ratio by another ``WORTH``."""
+
+
+def settled(jobs: Sequence[Demand], wanted: Sizes, total: int) -> dict[str, int]:
+    """``wanted`` without the changes of running jobs that bring too little.
+
+    Who would grow and gain less than 10 % stays as it is. Who is to shrink does as far as somebody
+    needs the slots: those first that lose least by it.
+    """
+    sizes = dict(wanted)
+    for job in jobs:
+        if 0 < job.slots < sizes[job.name] and not pays(job, sizes[job.name]):
+            sizes[job.name] = job.slots
+    free = total - sum(sizes.values())
+    shrinking = [job for job in jobs if sizes[job.name] < job.slots]
+    for job in sorted(shrinking, key=_loss(wanted), reverse=True):
+        if job.slots - sizes[job.name] <= free:
+            free -= job.slots - sizes[job.name]
+            sizes[job.name] = job.slots
+    return sizes
+
+
+def pays(job: Demand, slots: int) -> bool:
+    """Whether a running job gains enough by more slots."""
+    worth = math.pow(WORTH, 1.0 + job.changes / 2.0)
+    return job.steps.step_s(job.slots) >= worth * job.steps.step_s(slots)
+
+
+def _loss(wanted: Sizes) -> Callable[[Demand], float]:
+    return lambda job: job.value(job.slots) - job.value(wanted[job.name])

@@ -9,8 +9,8 @@ from ina.controller.config import Config
 from ina.controller.config.tofino import pipe_of
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
+from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.outages import Outages
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry

@@ -17,7 +17,7 @@ from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.room import Room
 from ina.controller.memory.demand import StepModel
-from ina.controller.memory.named import policy_for
+from ina.controller.memory.policies import policy_for
 from ina.controller.retry import wait_for
 from ina.controller.slots.decisions import Decisions
 from ina.controller.slots.queue import SlotQueue, Waiting

@@ -15,12 +15,10 @@ from ina.controller.jobs.placement import first_with_room
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory.clearing import Clearing, clearing
 from ina.controller.memory.demand import Demand, StepModel, usable
-from ina.controller.memory.policy import Policy
+from ina.controller.memory.policies import Policy
 from ina.controller.memory.reasons import reason
-from ina.controller.memory.restraint import Restraint, is_last, is_spent, restrained
-from ina.controller.memory.settled import pays, settled
-from ina.controller.slots.familiar import Familiar
-from ina.controller.slots.needs import Needs, Said
+from ina.controller.memory.restraint import Restraint, is_last, is_spent, pays, restrained, settled
+from ina.controller.slots.needs import Familiar, Needs, Said
 from ina.protocol.spec import VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.errors import JobRequestError

@@ -213,7 +213,7 @@ class SwitchWriter:
 
 
 def is_mark(entry: Entry) -> bool:
-    """Whether this is the epoch mark: see :mod:`ina.controller.jobs.epochs`."""
+    """Whether this is the epoch mark: see :mod:`ina.controller.jobs.numbers`."""
     return entry.table == names.JOBS and entry.exact("job") == MARK_JOB
 
 

@@ -19,8 +19,8 @@ from ina.controller.config import JobsConfig, SwitchConfig
 from ina.controller.errors import QueuedError
 from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.jobs.epochs import EpochCounter
 from ina.controller.jobs.events import EventBus
+from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import allocator_for
