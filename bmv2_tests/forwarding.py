@@ -1,30 +1,17 @@
-"""Programs a switch for traffic that is not ours, before the controller comes.
-
-Run as a program inside a topology's control network: ADDRESS, how many values a packet has, a
-Forwarding as JSON and the mode of the program. It sets the
-same pipeline as the controller, which therefore keeps it, and all that is written here, later.
-"""
+"""What a switch forwards of traffic that is not ours: written before the controller comes."""
 
 from __future__ import annotations
 
-import asyncio
-import sys
-import time
+from dataclasses import dataclass, field
 
-import msgspec
-from finsy import P4MulticastGroupEntry, P4TableAction, P4TableEntry, P4TableMatch
-from finsy.p4entity import P4Entity
-
-from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
-from ina.p4 import compiled, names
-from ina.tables.errors import SwitchError
+from ina.p4 import names
+from ina.tables.values import AnyItem, DefaultAction, Entry, Group
 
 FLOOD_GROUP = 1
-START_TIMEOUT_S = 60.0
-_PAUSE_S = 0.3
 
 
-class Route(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Route:
     """Where packets to a prefix go, and the addresses of the hop."""
 
     prefix: str
@@ -33,85 +20,37 @@ class Route(msgspec.Struct, frozen=True):
     dst_mac: str
 
 
-class Forwarding(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Forwarding:
     """What a switch shall know."""
 
     flood: tuple[int, ...] = ()
     """Where frames to unknown addresses go; none: they are dropped."""
-    macs: dict[str, int] = {}
+    macs: dict[str, int] = field(default_factory=dict)
     """Ports by MAC address."""
     router_mac: str = ""
     """Frames to this one are routed."""
     routes: tuple[Route, ...] = ()
 
-    def entities(self) -> list[P4Entity]:
+    def items(self) -> list[AnyItem]:
         """What to insert."""
-        found: list[P4Entity] = [
-            P4TableEntry(
-                names.DMAC,
-                match=P4TableMatch(dst_mac=mac),
-                action=P4TableAction(names.FORWARD, port=port),
-            )
+        found: list[AnyItem] = [
+            Entry(names.DMAC, (("dst_mac", _number(mac)),), names.FORWARD, (("port", port),))
             for mac, port in self.macs.items()
         ]
         if self.router_mac:
-            found.append(
-                P4TableEntry(
-                    names.ROUTER_MACS,
-                    match=P4TableMatch(dst_mac=self.router_mac),
-                    action=P4TableAction(names.NO_ACTION),
-                )
-            )
-        found += [
-            P4TableEntry(
-                names.IPV4_LPM,
-                match=P4TableMatch(dst_addr=route.prefix),
-                action=P4TableAction(
-                    names.ROUTE, port=route.port, src_mac=route.src_mac, dst_mac=route.dst_mac
-                ),
-            )
-            for route in self.routes
-        ]
+            match = (("dst_mac", _number(self.router_mac)),)
+            found.append(Entry(names.ROUTER_MACS, match, names.NO_ACTION))
+        for route in self.routes:
+            hop = (("src_mac", _number(route.src_mac)), ("dst_mac", _number(route.dst_mac)))
+            params = (("port", route.port), *hop)
+            found.append(Entry(names.IPV4_LPM, (("dst_addr", route.prefix),), names.ROUTE, params))
         if self.flood:
             copies = tuple((port, rid) for rid, port in enumerate(self.flood, 1))
-            found.append(P4MulticastGroupEntry(FLOOD_GROUP, replicas=copies))
+            found.append(Group(FLOOD_GROUP, copies))
+            found.append(DefaultAction(names.DMAC, names.FLOOD, (("group", FLOOD_GROUP),)))
         return found
 
 
-async def program(address: str, values: int, forwarding: Forwarding, mode: str) -> None:
-    """Waits for the switch to serve P4Runtime, then writes. Raises SwitchError."""
-    session = await _connect(address)
-    try:
-        await session.set_pipeline(compiled(values, mode))
-        await session.insert(forwarding.entities())
-        if forwarding.flood:
-            flood = P4TableEntry(
-                names.DMAC,
-                action=P4TableAction(names.FLOOD, group=FLOOD_GROUP),
-                is_default_action=True,
-            )
-            await session.modify([flood])
-    finally:
-        await session.close()
-
-
-async def _connect(address: str) -> P4RuntimeSession:
-    deadline_s = time.monotonic() + START_TIMEOUT_S
-    while True:
-        try:
-            return await P4RuntimeSession.connect(address, 1)
-        except SwitchError:
-            if time.monotonic() > deadline_s:
-                raise
-        await asyncio.sleep(_PAUSE_S)
-
-
-if __name__ == "__main__":
-    asyncio.run(
-        program(
-            *(sys.argv[1], int(sys.argv[2])),
-            msgspec.json.decode(sys.argv[3], type=Forwarding),
-            sys.argv[4],
-        )
-    )
-    print("programmed", flush=True)
+def _number(mac: str) -> int:
+    return int(mac.replace(":", ""), 16)

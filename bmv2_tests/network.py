@@ -21,6 +21,8 @@ from bmv2_tests.topologies import (
     SwitchPlace,
     gateway_mac,
 )
+from ina.emulate.programming import SwitchPlan
+from ina.p4 import compiled
 from ina.p4.names import DEFAULT_MODE
 
 from mininet.net import Mininet  # isort: skip
@@ -161,12 +163,16 @@ def prepare(net: Any, place: HostPlace) -> None:
 
 
 def _program(network: Network, switch: SwitchPlace) -> None:
-    forwarding = msgspec.json.encode(switch.forwarding).decode()
-    address = network.net[switch.name].grpc_addr
+    """The program is the controller's, which therefore keeps it, and all that is written here."""
+    files, address = compiled(network.values, network.mode), network.net[switch.name].grpc_addr
+    program = (str(files.p4info), str(files.bmv2_json))
+    plan = SwitchPlan(switch.name, address, 1, *program, switch.forwarding.items())
+    file = network.folder / f"forwarding-{switch.name}.json"
+    file.write_bytes(msgspec.json.encode([plan]))
     process = network.run(
         network.net[CONTROLLER],
-        [*PYTHON, "bmv2_tests.forwarding", address, str(network.values), forwarding, network.mode],
+        [*PYTHON, "ina.emulate.program_switches", str(file)],
         f"forwarding-{switch.name}",
     )
-    process.expect("programmed", _PROGRAM_TIMEOUT_S)
+    process.expect(switch.name, _PROGRAM_TIMEOUT_S)
     assert process.wait(_PROGRAM_TIMEOUT_S) == 0

@@ -31,6 +31,7 @@ from ina.emulate import job as emulated_job
 from ina.emulate.errors import EmulationError
 from ina.emulate.load import load_topology
 from ina.emulate.processes import Logged, environment
+from ina.emulate.programming import SwitchPlan
 from ina.emulate.switches import Switches
 from ina.errors import DeadlineError, UnavailableError
 from ina.files import root
@@ -43,11 +44,11 @@ from ina.switch import cache, server
 from ina.switch.errors import CompilationError
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.tables import grpc_wire
 from ina.tables.errors import SwitchError
-from ina.testing import p4runtime_client
+from ina.testing.control_plane import P4RuntimeClient
 from ina.testing.device import pool_program
 from ina.testing.errors import DeviceError
-from ina.testing.p4runtime_client import P4RuntimeClient
 from tests.selection import LONG
 from tests.silence import DEADLINE_S, program_that_hangs, silent_server, stuck_thread
 
@@ -76,7 +77,7 @@ def no_tls_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which would also ask a silent server, for longer (tests/rpc/test_tls_probe.py)."""
     for module in (
         "ina.rpc.absence",
-        "ina.controller.switches.southbound.p4runtime",
+        "ina.tables.grpc_wire",
     ):
         monkeypatch.setattr(f"{module}.tls_trouble", lambda *about: None)
 
@@ -130,7 +131,7 @@ def test_a_switch_that_does_not_come_up_is_not_programmed(short: Short) -> None:
     short(program_switches, "START_TIMEOUT_S")
     short(program_switches, "_CONNECT_S")
     with silent_server() as address:
-        plan = cast(Any, SimpleNamespace(address=address, device_id=1))
+        plan = SwitchPlan("s1", address, 1, "", "", [])
         with pytest.raises(SwitchError, match=r"no answer within 0.1 s"):
             asyncio.run(program_switches._connect(plan))
 
@@ -138,7 +139,7 @@ def test_a_switch_that_does_not_come_up_is_not_programmed(short: Short) -> None:
 def test_a_device_under_test_that_takes_a_program_and_does_not_answer(
     short: Short, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short(p4runtime_client, "PIPELINE_DEADLINE_S")
+    short(grpc_wire, "PIPELINE_TIMEOUT_S")
     release = threading.Event()
     monkeypatch.setattr(SoftSwitch, "_install", lambda self, pipeline: release.wait(DEADLINE_S))
     with SoftSwitch([UdpPort(1)]) as switch:
@@ -317,12 +318,12 @@ def test_an_emulation_that_lets_nothing_fail(
 
 def test_a_mended_switch_that_its_controller_leaves_without_a_program(short: Short) -> None:
     class Bare:
-        async def has_pipeline(self, files: object) -> bool:
+        async def has_pipeline(self) -> bool:
             return False
 
     short(program_switches, "START_TIMEOUT_S")
     with pytest.raises(EmulationError, match=r"its controller has set no program in 0.1 s"):
-        asyncio.run(program_switches._until_set(cast(Any, Bare()), cast(Any, None)))
+        asyncio.run(program_switches._until_set(cast(Any, Bare())))
 
 
 @pytest.mark.parametrize("module", [namespaces, emulated_job], ids=["an emulation", "a job"])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from ina.controller.switches.plan import JobPlan
 from ina.controller.switches.reconcile import SwitchState
-from ina.tables.values import Count, Counter, Entry, Group, Item, MatchValue, PortState
+from ina.tables.values import Count, Counter, Entry, Group, Item, Match, PortState
 
 
 class ObedientSwitch:
@@ -64,9 +64,7 @@ class ObedientSwitch:
         """None."""
         return []
 
-    async def read_worker_counters(
-        self, table: str
-    ) -> list[tuple[Mapping[str, MatchValue], Count]]:
+    async def read_worker_counters(self, table: str) -> list[tuple[Match, Count]]:
         """None."""
         return []
 

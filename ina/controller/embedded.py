@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 from ina import modes
 from ina.controller.app import ControllerApp
 from ina.controller.config import DEFAULT_JOB_SLOTS, EMBEDDED_LEASE_S, make_config
-from ina.controller.switches.southbound.p4runtime import CONNECT_TIMEOUT_S, PIPELINE_TIMEOUT_S
 from ina.p4.names import DEFAULT_MODE
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
@@ -24,6 +23,8 @@ from ina.rpc.tls import from_environment, server_credentials
 from ina.switch.ports import Port, ShmPort, UdpPort
 from ina.switch.server import SoftSwitch
 from ina.tables.errors import SwitchError
+from ina.tables.grpc_wire import PIPELINE_TIMEOUT_S
+from ina.tables.p4runtime import CONNECT_TIMEOUT_S
 
 DATA_PORT = 1
 SHM_PORT = 2

@@ -13,10 +13,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ina.cache_dir import default_cache_dir
-from ina.controller.switches.southbound.bfrt.sde import load_client
 from ina.doctor.kernel import can_load_xdp, can_make_veth
 from ina.errors import MissingToolError
 from ina.switch.targets import default_target
+from ina.tables.bfrt.sde import load_client
 
 WANTED_RECEIVE_BUFFER_BYTES = 8 << 20
 """What a worker asks the kernel for; a smaller grant limits its packets in flight."""

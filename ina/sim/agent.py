@@ -102,13 +102,15 @@ class SwitchAgent:
         except StatusError as error:
             raise RefusedError(str(error)) from None
 
-    def set_program(self) -> bool:
-        """Unless it runs already. Returns whether it was set just now: then all is empty."""
-        if self.switch.pipeline is not None:
-            return False
+    @property
+    def has_program(self) -> bool:
+        """Whether the program runs."""
+        return self.switch.pipeline is not None
+
+    def set_program(self) -> None:
+        """All is empty then, also where it runs already."""
         self.switch.power_on()
         self._on_program(self.switch)
-        return True
 
     def write(self, kind: str, items: Sequence[Item]) -> None:
         """``insert``, ``modify`` or ``delete`` of all, though some fail; then tells of the first.
@@ -138,19 +140,19 @@ class SwitchAgent:
         self._need_program()
         return self.switch.groups()
 
-    def read_cells(self, cells: Sequence[Counter]) -> list[tuple[Counter, Count]]:
+    def read_counts(self, counters: Sequence[Counter]) -> list[Count]:
         """Cells of counters."""
         pipeline = self._need_program()
         try:
-            return [(cell, Count(*pipeline.counter(cell.name, cell.index))) for cell in cells]
+            return [Count(*pipeline.counter(it.name, it.index)) for it in counters]
         except EntryNotFoundError as error:
             raise RefusedError(str(error)) from None
 
-    def clear_cells(self, cells: Sequence[Counter]) -> None:
+    def clear_counts(self, counters: Sequence[Counter]) -> None:
         """Cells of counters are 0."""
         pipeline = self._need_program()
-        for cell in cells:
-            pipeline.set_counter(cell.name, cell.index, 0, 0)
+        for counter in counters:
+            pipeline.set_counter(counter.name, counter.index, 0, 0)
 
     def read_row_counts(self, table: str) -> list[tuple[Entry, Count]]:
         """Of a table with a direct counter."""

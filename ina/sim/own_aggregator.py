@@ -5,13 +5,9 @@ As a soft switch there has a UDP port of its own, here it has a cable of its own
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from ipaddress import IPv4Address
-from typing import Any
 
-from finsy import P4MulticastGroupEntry, P4Schema, P4TableEntry
-from finsy.p4entity import decode_entity
 from finsy.proto import p4r
 
 from ina import modes
@@ -22,6 +18,7 @@ from ina.rpc import controller_pb2 as pb2
 from ina.sim.fabric import SimSwitch
 from ina.switch.pipeline import Pipeline
 from ina.switch.two_mappings import TwoMappings
+from ina.tables.entities import entities_of
 from ina.tables.values import Entry, Group, Item
 
 DOWN_PORT = 1
@@ -69,7 +66,9 @@ class OwnAggregator:
             self._switch.delete(gone)
 
     def _inserted(self, entities: Sequence[bytes]) -> list[Item]:
-        items = list(_items(_schema(self._values), entities))
+        known = entities_of(compiled(self._values, modes.of_aggregators().program).p4info)
+        decoded = (known.decode(p4r.Entity.FromString(data)) for data in entities)
+        items = [item for item in decoded if isinstance(item, Entry | Group)]
         self._switch.insert(items)
         return items
 
@@ -82,26 +81,3 @@ class OwnAggregator:
 
 def _table_of(item: Item) -> str:
     return "" if isinstance(item, Group) else item.table
-
-
-@functools.cache
-def _schema(values: int) -> P4Schema:
-    return P4Schema(compiled(values, modes.of_aggregators().program).p4info)
-
-
-def _items(schema: P4Schema, entities: Sequence[bytes]) -> Iterator[Item]:
-    for data in entities:
-        entity: Any = decode_entity(p4r.Entity.FromString(data), schema)
-        if isinstance(entity, P4MulticastGroupEntry):
-            replicas: Any = entity.replicas
-            copies = tuple((copy.port, copy.instance) for copy in replicas)
-            yield Group(entity.multicast_group_id, copies)
-            continue
-        assert isinstance(entity, P4TableEntry)
-        action: Any = entity.action
-        yield Entry(
-            schema.tables[entity.table_id].name,
-            tuple(dict(entity.match or {}).items()),
-            schema.actions[action.name].name,
-            tuple(action.args.items()),
-        )

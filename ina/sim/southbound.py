@@ -1,8 +1,7 @@
-"""A controller's session with a switch, without sockets: messages to its agent and back.
+"""What carries a controller's P4Runtime session in the virtual network: messages to an agent.
 
-It behaves as :class:`~ina.controller.switches.southbound.p4runtime.P4RuntimeSession` does, whose
-deadlines it has: each call ends, in time or with a :class:`SwitchError`; the switch is asked for a
-sign of life; a backup raises its election id when nobody is primary any more.
+Above it is :class:`~ina.tables.p4runtime.P4RuntimeSession`, as over gRPC: election, signs of life
+and what ends a session are the shipped ones.
 """
 
 from __future__ import annotations
@@ -11,177 +10,129 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from finsy.proto import U128, p4r, rpc_code
+from finsy.proto import p4r
 
 from ina.controller.config import Config, SwitchConfig
-from ina.controller.switches.southbound.p4runtime import (
-    CONNECT_TIMEOUT_S,
-    FORMER_SELF_ATTEMPTS,
-    FORMER_SELF_PAUSE_S,
-    PROBE_S,
-)
 from ina.sim.agent import DEVICE_ID, RefusedError, SwitchAgent
-from ina.sim.messages import Path, Wire
+from ina.sim.messages import Path
+from ina.sim.messages import Wire as Direction
 from ina.sim.process import Process
 from ina.switch.p4runtime.arbitration import Client
 from ina.tables.errors import SwitchError
-from ina.tables.values import Count, Counter, Entry, Group, Item, Match, MatchValue, PortState
+from ina.tables.p4runtime import P4RuntimeSession
+from ina.tables.values import AnyItem, Count, Counter, CounterRef, Entry, Group, Match
+from ina.tables.wire import Change, News, news_of
 
 CALL_TIMEOUT_S = 10.0
 """As finsy's client has it."""
 _KNOCKS_S = (1.0, 3.0, 7.0)
 """When a host's TCP tries again to open a connection that nobody answers (RFC 6298, 2.1)."""
-_USED = "already used"
 
 _T = TypeVar("_T")
 
 
-class SimSession:
-    """A :class:`~ina.controller.switches.southbound.interface.SwitchSession`."""
+async def connect(
+    process: Process, agent: SwitchAgent, path: Path, switch: SwitchConfig, *, standby: bool
+) -> P4RuntimeSession:
+    """A session of a ``process``, which ends when that dies. Raises :class:`SwitchError`."""
+    process.check()
+    return await P4RuntimeSession.over(
+        lambda: SimWire(process, agent, path, switch.grpc_addr),
+        switch.grpc_addr,
+        DEVICE_ID,
+        election_id=switch.election_id,
+        standby=standby,
+    )
 
-    def __init__(
-        self, process: Process, agent: SwitchAgent, path: Path, switch: SwitchConfig, *,
-        standby: bool,
-    ) -> None:  # fmt: skip
-        """``process``: the controller; when it dies, its session ends."""
-        self.address = switch.grpc_addr
-        self.device_id = DEVICE_ID
-        self.election_id = switch.election_id
-        self.is_primary = False
-        self.lost: str | None = None
-        self.heard_s = asyncio.get_running_loop().time()
-        self._own_id = switch.election_id
-        self._standby = standby
-        self._primary_id = 0
-        self._decided = False
-        self._refusal: SwitchError | None = None
-        self._changed = asyncio.Event()
+
+class SimWire:
+    """A :class:`~ina.tables.wire.Wire`."""
+
+    def __init__(self, process: Process, agent: SwitchAgent, path: Path, address: str) -> None:
+        """``process``: the controller; when it dies, its connection ends."""
+        self._address = address
         self._process = process
         self._agent = agent
         self._boot: int | None = None  # of the server that has taken the connection
         self._knocks_s = iter(_KNOCKS_S)
         self._knocked_s = 0.0
-        self._there, self._back = Wire(path, ">"), Wire(path, "<")
+        self._there, self._back = Direction(path, ">"), Direction(path, "<")
         self._client = Client(self._notify)
+        self._news: asyncio.Queue[News | None] = asyncio.Queue()
+        self._broken: SwitchError | None = None
         self._hung_up = False
         self._asked: dict[asyncio.Future[Any], None] = {}  # in order
-        self._prober: asyncio.Task[None] | None = None
         process.at_death(self._hang_up)
 
-    @classmethod
-    async def connect(
-        cls, process: Process, agent: SwitchAgent, path: Path, switch: SwitchConfig, *,
-        standby: bool,
-    ) -> SimSession:  # fmt: skip
-        """See :func:`ina.controller.switches.southbound.connect.connect`."""
-        for attempt in range(FORMER_SELF_ATTEMPTS + 1):
-            session = cls(process, agent, path, switch, standby=standby)
-            anonymous = attempt == FORMER_SELF_ATTEMPTS
-            try:
-                await session._open(anonymous=anonymous)
-                break
-            except SwitchError as error:
-                await session.close()
-                tries = FORMER_SELF_ATTEMPTS if standby else FORMER_SELF_ATTEMPTS - 1
-                if attempt >= tries or _USED not in str(error):
-                    raise
-            await asyncio.sleep(FORMER_SELF_PAUSE_S)
-        session._prober = asyncio.create_task(session._probe())
-        return session
+    async def open(self) -> None:
+        """With the first message."""
 
     async def close(self) -> None:
-        """See :class:`SwitchSession`."""
+        """See :class:`Wire`."""
         self._process.check()
-        self._end("the session is closed")
-        if self._prober is not None:
-            self._prober.cancel()
         self._hang_up()
 
-    def who_is_primary(self) -> str:
-        """See :class:`SwitchSession`."""
-        if self._primary_id == 0:
-            return "no controller is primary"
-        return f"another controller is primary (election id {self._primary_id})"
+    async def trouble(self) -> str | None:
+        """None: there is no TLS here."""
+        return None
 
-    async def until_primary(self) -> None:
-        """See :class:`SwitchSession`."""
-        await self._until(primary=True)
+    async def elect(self, election_id: int) -> None:
+        """See :class:`Wire`."""
+        self._process.check()
+        self._elect(election_id)
 
-    async def until_backup(self) -> None:
-        """See :class:`SwitchSession`."""
-        await self._until(primary=False)
+    async def news(self) -> News:
+        """See :class:`Wire`."""
+        told = await self._news.get()
+        self._process.check()
+        if told is None:
+            assert self._broken is not None
+            raise self._broken
+        return told
 
-    async def set_pipeline(self) -> bool:
-        """See :class:`SwitchSession`."""
-        return await self._write("set the program", self._agent.set_program)
+    async def probe(self) -> None:
+        """See :class:`Wire`."""
+        await self._call("cookie", lambda: None)
 
-    def port_number(self, name: str) -> int:
-        """P4Runtime knows numbers alone."""
-        raise self._error(f"port {name}: P4Runtime has no names of the front panel")
+    async def runs_program(self) -> bool:
+        """See :class:`Wire`."""
+        return await self._call("cookie", lambda: self._agent.has_program)
 
-    async def insert(self, items: Sequence[Item]) -> None:
-        """See :class:`SwitchSession`."""
-        await self._write(f"insert {_text(items)}", lambda: self._agent.write("insert", items))
+    async def set_program(self, as_id: int) -> None:
+        """See :class:`Wire`."""
+        await self._write("set the program", self._agent.set_program, as_id)
 
-    async def modify(self, items: Sequence[Item]) -> None:
-        """See :class:`SwitchSession`."""
-        if items:
-            await self._write(f"modify {_text(items)}", lambda: self._agent.write("modify", items))
+    async def write(self, change: Change, items: Sequence[AnyItem], as_id: int) -> None:
+        """See :class:`Wire`."""
+        rows = [item for item in items if isinstance(item, Entry | Group)]
+        assert len(rows) == len(items), "a controller writes entries and groups alone"
+        what = f"{change.value} {' '.join(map(_text, rows))}"
+        await self._write(what, lambda: self._agent.write(change.value, rows), as_id)
 
-    async def delete(self, items: Sequence[Item]) -> None:
-        """See :class:`SwitchSession`."""
-        await self._write(f"delete {_text(items)}", lambda: self._agent.write("delete", items))
-
-    async def read_entries(self, table: str = "") -> list[Entry]:
-        """See :class:`SwitchSession`."""
+    async def read_entries(self, table: str) -> list[Entry]:
+        """See :class:`Wire`."""
         return await self._call(f"read {table}", lambda: self._agent.read_entries(table))
 
     async def read_groups(self) -> list[Group]:
-        """See :class:`SwitchSession`."""
+        """See :class:`Wire`."""
         return await self._call("read groups", self._agent.read_groups)
 
-    async def read_cells(self, cells: Sequence[Counter]) -> list[tuple[Counter, Count]]:
-        """See :class:`SwitchSession`."""
-        return await self._call("read counters", lambda: self._agent.read_cells(cells))
+    async def read_counts(self, refs: Sequence[CounterRef]) -> list[Count]:
+        """See :class:`Wire`. Of indirect counters."""
+        counters = [ref for ref in refs if isinstance(ref, Counter)]
+        return await self._call("read counters", lambda: self._agent.read_counts(counters))
 
-    async def clear_cells(self, cells: Sequence[Counter]) -> None:
-        """See :class:`SwitchSession`."""
-        await self._write(f"clear {cells[0].index}", lambda: self._agent.clear_cells(cells))
+    async def clear_counts(self, counters: Sequence[Counter], as_id: int) -> None:
+        """See :class:`Wire`."""
+        what = f"clear {counters[0].index}"
+        await self._write(what, lambda: self._agent.clear_counts(counters), as_id)
 
-    async def read_row_counts(self, table: str) -> list[tuple[Mapping[str, MatchValue], Count]]:
-        """See :class:`SwitchSession`."""
+    async def read_row_counts(self, table: str) -> list[tuple[Match, Count]]:
+        """See :class:`Wire`."""
         found = await self._call(f"count {table}", lambda: self._agent.read_row_counts(table))
-        return [(dict(entry.match), count) for entry, count in found]
-
-    async def read_ports(self) -> list[PortState]:
-        """P4Runtime tells of none."""
-        return []
-
-    # -- election --
-
-    async def _open(self, *, anonymous: bool) -> None:
-        self._elect(0 if anonymous else self._own_id)
-        deadline_s = asyncio.get_running_loop().time() + CONNECT_TIMEOUT_S
-        while not self._decided:
-            await self._wait_changed(deadline_s)
-            if self._refusal is not None:
-                raise self._refusal
-            self._check()
-        if not self.is_primary and not self._standby:
-            raise self._error(self.who_is_primary())
-
-    async def _wait_changed(self, deadline_s: float) -> None:
-        self._changed.clear()
-        try:
-            left_s = deadline_s - asyncio.get_running_loop().time()
-            await asyncio.wait_for(self._changed.wait(), max(0.0, left_s))
-        except asyncio.TimeoutError:
-            raise self._error(f"no answer within {CONNECT_TIMEOUT_S:g} s") from None
-        self._process.check()
+        return [(entry.match, count) for entry, count in found]
 
     def _elect(self, election_id: int) -> None:
-        self.election_id = election_id
-
         def arrive() -> None:
             if self._boot is None:
                 if not self._agent.has_power:
@@ -192,8 +143,8 @@ class SimSession:
             try:
                 self._agent.arbitrate(self._client, election_id, self._server_ends)
             except RefusedError as error:
-                self._refusal = self._error(str(error))
-                self._back.end("stream", lambda: self._end(str(self._refusal)))
+                refused = str(error)
+                self._back.end("stream", lambda: self._breaks(refused))
 
         self._there.send(f"elect {election_id}", arrive)
 
@@ -205,77 +156,54 @@ class SimSession:
         pause_s, self._knocked_s = at_s - self._knocked_s, at_s
 
         def knock() -> None:
-            if self.lost is None and not self._hung_up and not self._process.is_dead:
+            if self._broken is None and not self._hung_up and not self._process.is_dead:
                 self._elect(election_id)
 
         asyncio.get_running_loop().call_later(pause_s, knock)
 
     def _notify(self, response: p4r.StreamMessageResponse) -> None:
         """From the agent, to whom this client's stream leads."""
-        update = response.arbitration
-        code = update.status.code
-        highest = U128.decode(update.election_id)
+        news = news_of(response.arbitration)
 
         def arrive() -> None:
-            if self.lost is not None or self._process.is_dead:
-                return
-            self.heard_s = asyncio.get_running_loop().time()
-            self.is_primary = code == rpc_code.OK
-            self._primary_id = highest if code == rpc_code.ALREADY_EXISTS else 0
-            self._decided = code != rpc_code.NOT_FOUND
-            self._changed.set()
-            if not self._decided:
-                self._elect(max(highest, self.election_id) + self._own_id)
+            if self._broken is None and not self._process.is_dead:
+                self._news.put_nowait(news)
 
-        # Without it the session would go on in a wrong belief, as no stream does.
-        self._back.send(f"role {code} of {highest}", arrive, lost=self._breaks)
+        def lost() -> None:
+            # Without it the session would go on in a wrong belief, as no stream does.
+            self._breaks("the stream broke")
+            self._hang_up()
 
-    def _breaks(self) -> None:
-        self._fails("the stream broke")
-        self._hang_up()
+        self._back.send(f"{news.standing.name} of {news.highest_id}", arrive, lost=lost)
 
     def _server_ends(self) -> None:
-        self._back.end("stream", lambda: self._fails("it closed the stream"))
+        self._back.end("stream", lambda: self._breaks("it closed the stream"))
 
-    def _fails(self, why: str) -> None:
+    def _breaks(self, why: str) -> None:
         """The connection is gone, and with it each call that waits for its answer."""
-        error = self._error(why)
-        self._end(str(error))
+        self._broken = self._broken or self._error(why)
+        self._news.put_nowait(None)
         for answer in self._asked:
-            if not answer.done():
-                answer.set_exception(error)
-                answer.exception()  # seen, also where nobody waits any more
+            _fail(answer, self._error(why))
 
     def _hang_up(self) -> None:
-        if self._hung_up:
-            return
-        self._hung_up = True
-        self._there.end("stream", self._leaves)
+        if not self._hung_up:
+            self._hung_up = True
+            self._there.end("stream", self._leaves)
 
     def _leaves(self) -> None:
         if self._is_up():
             self._agent.leave(self._client)
 
-    async def _until(self, *, primary: bool) -> None:
-        while self.is_primary is not primary:
-            self._check()
-            self._changed.clear()
-            await self._changed.wait()
-        self._check()
-
-    # -- calls --
-
-    async def _write(self, what: str, work: Callable[[], _T]) -> _T:
-        election_id = self.election_id
-
+    async def _write(self, what: str, work: Callable[[], _T], as_id: int) -> _T:
         def as_primary() -> _T:
-            self._agent.require_primary(election_id)
+            self._agent.require_primary(as_id)
             return work()
 
         return await self._call(what, as_primary)
 
     async def _call(self, what: str, work: Callable[[], _T]) -> _T:
-        self._check()
+        self._process.check()
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def arrive() -> None:
@@ -290,14 +218,12 @@ class SimSession:
                 error.refused = True
 
             def back() -> None:
-                if answer.done() or self._process.is_dead:
+                if self._process.is_dead:
                     return
-                self.heard_s = asyncio.get_running_loop().time()
-                if error is None:
+                if error is not None:
+                    _fail(answer, error)
+                elif not answer.done():
                     answer.set_result(result)
-                else:
-                    answer.set_exception(error)
-                    answer.exception()  # seen, also where nobody waits any more
 
             self._back.send(f"{what} {'refused' if error else 'done'}", back)
 
@@ -314,32 +240,12 @@ class SimSession:
             raise self._error(f"no answer within {CALL_TIMEOUT_S:g} s")
         return answer.result()  # type: ignore[no-any-return]
 
-    async def _probe(self) -> None:
-        while self.lost is None:
-            await asyncio.sleep(PROBE_S)
-            try:
-                await self._call("cookie", lambda: None)
-            except SwitchError as error:
-                self._end(str(error))
-                self._hang_up()
-
     def _is_up(self) -> bool:
-        """Whether the server is the one that this session was made with."""
+        """Whether the server is the one that this connection was made with."""
         return self._agent.has_power and self._agent.boots == self._boot
 
-    def _end(self, why: str) -> None:
-        if self.lost is None:
-            self.lost = why
-        self.is_primary = False
-        self._changed.set()
-
-    def _check(self) -> None:
-        self._process.check()
-        if self.lost is not None:
-            raise SwitchError(self.lost)
-
     def _error(self, what: str) -> SwitchError:
-        return SwitchError(f"switch {self.address} device {self.device_id}: {what}")
+        return SwitchError(f"switch {self._address} device {DEVICE_ID}: {what}")
 
 
 class Southbound:
@@ -353,25 +259,24 @@ class Southbound:
         self._agents = agents
         self._paths = paths
 
-    async def __call__(self, config: Config, switch: SwitchConfig, *, standby: bool) -> SimSession:
+    async def __call__(
+        self, config: Config, switch: SwitchConfig, *, standby: bool
+    ) -> P4RuntimeSession:
         """Connects. Raises :class:`SwitchError`."""
-        self._process.check()
-        return await SimSession.connect(
-            self._process,
-            self._agents[switch.name],
-            self._paths[switch.name],
-            switch,
-            standby=standby,
-        )
+        agent, path = self._agents[switch.name], self._paths[switch.name]
+        return await connect(self._process, agent, path, switch, standby=standby)
 
 
-def _text(items: Sequence[Item]) -> str:
-    return " ".join(
-        f"group {it.number} {it.replicas}"
-        if isinstance(it, Group)
-        else f"{it.table}{_pairs(it.match)}={it.action}{_pairs(it.params)}"
-        for it in items
-    )
+def _fail(answer: asyncio.Future[Any], error: SwitchError) -> None:
+    if not answer.done():
+        answer.set_exception(error)
+        answer.exception()  # seen, also where nobody waits any more
+
+
+def _text(row: Entry | Group) -> str:
+    if isinstance(row, Group):
+        return f"group {row.number} {row.replicas}"
+    return f"{row.table}{_pairs(row.match)}={row.action}{_pairs(row.params)}"
 
 
 def _pairs(pairs: Match) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from finsy import P4CounterEntry, P4Schema, P4TableEntry
 from finsy.proto import p4r
 
 from ina.p4 import compiled, names
 from ina.switch.ports import Port
 from ina.switch.server import SoftSwitch
 from ina.switch.two_mappings import TwoMappings
+from ina.tables.entities import entities_of
+from ina.tables.values import Counter, Entry
 
 
 class JobSwitch:
@@ -24,14 +24,14 @@ class JobSwitch:
         Raises InaError: no such build, no C compiler, an address that is not this machine's.
         """
         program = compiled(values, mode)
-        self._schema = P4Schema(program.p4info, program.bmv2_json)
+        self._entities = entities_of(program.p4info, program.bmv2_json)
         self._counters = names.job_counters(mode)
-        self._mappings = TwoMappings[p4r.Entity](self._table_of)
+        self._mappings = TwoMappings[p4r.Entity](self._entities.table_of)
         self._jobs: dict[int, None] = {}  # numbers of all mappings that there were, as a set
         self._switch = SoftSwitch(ports, grpc_addr=None)
         self._switch.start()
         try:
-            self._switch.preload(self._schema.get_pipeline_config())
+            self._switch.preload(self._entities.config)
         except BaseException:
             self._switch.stop()
             raise
@@ -57,26 +57,17 @@ class JobSwitch:
         self._jobs |= dict.fromkeys(self._numbers(found))
         return found
 
-    def _table_of(self, entity: p4r.Entity) -> str:
-        if not entity.HasField("table_entry"):
-            return ""
-        return self._schema.tables[entity.table_entry.table_id].name
-
     def _numbers(self, entities: Iterable[p4r.Entity]) -> list[int]:
         """Job numbers that these let in: several, where lanes are dealt among aggregators."""
-        table = self._schema.tables[names.JOBS].id
-        rows = (it for it in entities if it.table_entry.table_id == table)
-        found = [P4TableEntry.decode(it, self._schema) for it in rows]
-        return [int(it.match["job"]) for it in found if it.match is not None]
+        rows = (self._entities.decode(it) for it in entities)
+        return [it.exact("job") for it in rows if isinstance(it, Entry) and it.table == names.JOBS]
 
     def counts(self) -> dict[str, int]:
         """Packets by counter of the job: "contributions", "results", "replays", "passed_down"."""
         found = {name.rpartition("job_")[2]: 0 for name in self._counters}
         for name, job in itertools.product(self._counters, self._jobs):
-            wanted = P4CounterEntry(name, index=job).encode(self._schema)
-            (entity,) = self._switch.read([wanted])
-            told: Any = P4CounterEntry.decode(entity, self._schema)
-            found[name.rpartition("job_")[2]] += told.packet_count
+            (entity,) = self._switch.read([self._entities.counter(Counter(name, job))])
+            found[name.rpartition("job_")[2]] += self._entities.count(entity).packets
         return found
 
     def close(self) -> None:

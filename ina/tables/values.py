@@ -5,6 +5,7 @@ Names are those of the P4 program. Every value can be written to JSON and read b
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -13,6 +14,11 @@ MatchValue: TypeAlias = int | str
 """A number matches exactly. Text: "10.1.0.0/16" (LPM), "0x800/&0xff00" (ternary), "1...5" (range);
 what names no bits (a ternary 0/&0) is left out of the match."""
 Match: TypeAlias = tuple[tuple[str, MatchValue], ...]
+
+
+def lpm_text(value: int, prefix_bits: int, *, is_ipv4: bool) -> str:
+    """A match of a longest prefix. ``is_ipv4``: shown as an address."""
+    return f"{IPv4Address(value) if is_ipv4 else value}/{prefix_bits}"
 
 
 class Entry(msgspec.Struct, frozen=True, tag="entry"):

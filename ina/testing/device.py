@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
 from ina.p4 import compiled
+from ina.tables.entities import ProgramFiles
 from ina.tables.values import AnyItem, Count, CounterRef, Group
 from ina.testing.frames import PortFrame
 
@@ -19,20 +19,6 @@ class Ability(Enum):
     ANY_FRAME = "frames of any length"  # a network card sends no frame below 14 bytes
     STEADY_QUEUES = "queues whose depth does not depend on timing"
     CPU_PORT = "packet-in and packet-out"
-
-
-class Program(Protocol):
-    """A compiled P4 program, as :func:`ina.p4.compiled` gives it."""
-
-    @property
-    def p4info(self) -> Path:
-        """In text form."""
-        ...
-
-    @property
-    def bmv2_json(self) -> Path:
-        """What p4c-bm2-ss made."""
-        ...
 
 
 class Device(Protocol):
@@ -84,11 +70,11 @@ class Device(Protocol):
     ) -> None: ...
 
 
-ProgramOf = Callable[[int], Program]
+ProgramOf = Callable[[int], ProgramFiles]
 """What is loaded for a number of values a packet."""
 
 
-def pool_program(values: int) -> Program:
+def pool_program(values: int) -> ProgramFiles:
     """The checked-in build of mode pool. Raises UnknownBuildError."""
     return compiled(values)
 

@@ -16,51 +16,16 @@ import queue
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Protocol
 
 from ina.p4 import names
+from ina.tables.entities import ProgramFiles
 from ina.tables.values import AnyItem, Count, CounterRef, Entry, Group
-from ina.testing.device import Ability, Program, ProgramOf, program_of_mode
+from ina.testing.control_plane import CONNECT_S, BfrtClient, ControlPlane, P4RuntimeClient
+from ina.testing.device import Ability, ProgramOf, program_of_mode
 from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame
-from ina.testing.p4runtime_client import DEADLINE_S, P4RuntimeClient
 from ina.testing.state import forward
 from ina.testing.wire import Wire
-
-
-class ControlPlane(Protocol):
-    """How a device's state is written and read: :class:`P4RuntimeClient`, or another protocol's."""
-
-    packet_ins: queue.SimpleQueue[bytes]
-
-    def set_pipeline(self, program: Program) -> None:
-        """Everything is as at power-on, with this program."""
-        ...
-
-    def insert(self, items: Sequence[AnyItem]) -> None:
-        """Writes items."""
-        ...
-
-    def delete(self, items: Sequence[AnyItem]) -> None:
-        """Takes them off."""
-        ...
-
-    def modify(self, groups: Sequence[Group]) -> None:
-        """Gives groups other copies."""
-        ...
-
-    def counts(self, refs: Sequence[CounterRef]) -> list[Count]:
-        """Reads counters."""
-        ...
-
-    def packet_out(self, packet: bytes, egress_port: int) -> None:
-        """Sends a frame out of a port."""
-        ...
-
-    def close(self) -> None:
-        """Ends it."""
-        ...
-
 
 FENCE_GROUP = 0x7FF0
 _FENCE_MACS = 0x02_FE_00_00_00_00
@@ -117,7 +82,7 @@ class P4RuntimeDevice:
             self._client = None
 
     def _connect(self) -> ControlPlane:
-        connect_s = min(self._patience_s, DEADLINE_S)
+        connect_s = min(self._patience_s, CONNECT_S)
         return P4RuntimeClient(self._address, self._device_id, connect_s=connect_s)
 
     def reset(self, values: int) -> None:
@@ -160,7 +125,7 @@ class P4RuntimeDevice:
         arrived, self._arrived = self._arrived, []
         return arrived
 
-    def load(self, program: Program) -> None:
+    def load(self, program: ProgramFiles) -> None:
         """Loads any program; use :meth:`process_counted` then: it forwards no fences."""
         self.client.set_pipeline(program)
         self._wire.receive(0)
@@ -265,3 +230,25 @@ class P4RuntimeDevice:
             if packet[2:] == fence:
                 return
             self._arrived.append((names.CPU_PORT, packet))
+
+
+class BfrtDevice(P4RuntimeDevice):
+    """A Tofino, or its model, whose program the SDE has loaded. See
+    :class:`ina.testing.device.Device`."""
+
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        device_id: int,
+        wire: Wire,
+        program: str = "",
+        *,
+        patience_s: float = 10.0,
+    ) -> None:
+        """``wire`` is open already and stays its owner's."""
+        super().__init__(name, address, device_id, wire, cpu_port=False, patience_s=patience_s)
+        self._program_name = program
+
+    def _connect(self) -> ControlPlane:
+        return BfrtClient(self._address, self._device_id, self._program_name)

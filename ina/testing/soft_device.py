@@ -18,12 +18,13 @@ from ina.switch.ports import AfPacketPort
 from ina.switch.server import MAX_CONFIG_BYTES, SoftSwitch
 from ina.switch.target import Target
 from ina.switch.targets import default_target
+from ina.tables.entities import ProgramFiles
 from ina.tables.values import AnyItem, Count, CounterRef, Group
-from ina.testing.device import Ability, Program, ProgramOf, program_of_mode
+from ina.testing.control_plane import P4RuntimeClient
+from ina.testing.device import Ability, ProgramOf, program_of_mode
 from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame
 from ina.testing.links import Links
-from ina.testing.p4runtime_client import P4RuntimeClient
 from ina.testing.p4runtime_device import P4RuntimeDevice
 
 PORTS = 34
@@ -60,7 +61,7 @@ class SoftDevice:
         self._pipeline: Pipeline | None = None
         self._client: P4RuntimeClient | None = None
         self._device: SwitchDevice | None = None
-        self._loaded: Program | None = None
+        self._loaded: ProgramFiles | None = None
 
     def __enter__(self) -> SoftDevice:
         with ExitStack() as undo:
@@ -100,7 +101,7 @@ class SoftDevice:
         else:
             self.load(program)
 
-    def load(self, program: Program) -> None:
+    def load(self, program: ProgramFiles) -> None:
         """Loads any program."""
         self._loaded = None
         self.client.set_pipeline(program)

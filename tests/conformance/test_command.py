@@ -20,11 +20,11 @@ from ina.testing.bmv2_device import _stop
 from ina.testing.case import run_case
 from ina.testing.case_file import save_case
 from ina.testing.cases import all_cases
+from ina.testing.control_plane import P4RuntimeClient
 from ina.testing.differential import as_reference_has_it
 from ina.testing.errors import DeviceError
 from ina.testing.links import cannot_link
 from ina.testing.model_device import ModelDevice
-from ina.testing.p4runtime_client import P4RuntimeClient
 from ina.testing.p4runtime_device import P4RuntimeDevice
 from ina.testing.wire import SocketWire
 
@@ -129,7 +129,7 @@ def test_any_p4runtime_device(
 
 
 def test_a_device_that_is_not_there() -> None:
-    with pytest.raises(DeviceError, match=r"127\.0\.0\.1:9: no answer within 0\.5 s"):
+    with pytest.raises(DeviceError, match=r"127\.0\.0\.1:9 device 1: no answer within 0\.5 s"):
         P4RuntimeClient("127.0.0.1:9", 1, connect_s=0.5)
 
 

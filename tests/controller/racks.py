@@ -21,11 +21,11 @@ from ina.controller.store import IN_MEMORY, Store, open_store
 from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.data_address import data_address
 from ina.controller.switches.reconcile import SwitchState, compare, job_number
-from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import SwitchWriter
 from ina.fabric.graph import Fabric, Link, Place
 from ina.p4 import names
+from ina.tables.session import SwitchSession
 from ina.tables.values import Entry, Item
 from ina.trees.aggregators import AggregatorPlace, Aggregators
 from ina.trees.endpoint import Endpoint

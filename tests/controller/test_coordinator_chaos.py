@@ -26,11 +26,11 @@ from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.reconcile import Difference, compare
-from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.writer import SwitchWriter
 from ina.errors import InaError
 from ina.p4 import names
 from ina.tables.errors import SwitchError
+from ina.tables.session import SwitchSession
 from ina.tables.values import Counter, Entry, Group, Item
 from ina.trees.endpoint import Endpoint
 from tests.controller.switches import alone, only, switch_of
@@ -84,7 +84,7 @@ class FakeSession:
         for item in await self._some(items):
             self.there.pop(_key(item), None)
 
-    async def clear_cells(self, cells: Sequence[Counter]) -> None:
+    async def clear_counts(self, counters: Sequence[Counter]) -> None:
         await self._some(())
 
     async def read_groups(self) -> list[Group]:

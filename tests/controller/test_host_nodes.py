@@ -7,7 +7,6 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 
 import pytest
-from finsy import P4Schema, P4TableAction, P4TableEntry
 from finsy.proto import p4r
 
 from ina.controller.change import Step
@@ -21,6 +20,8 @@ from ina.controller.switches.plan import plan_job
 from ina.p4 import compiled, names
 from ina.protocol.addresses import mac_of
 from ina.protocol.spec import Kind, path_of
+from ina.tables.entities import entities_of
+from ina.tables.values import Entry
 from ina.trees.data_address import DataAddress
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
@@ -168,7 +169,7 @@ def test_a_host_s_node_gets_what_another_mapping_needs_beside_the_one_it_has() -
         job = jobs.join("j", rank, MEMBERS[rank])
     jobs.installed(job)
     where = {job.switch: DataAddress(IPv4Address("10.9.0.1"), 17760, 1)}
-    schema = P4Schema(compiled(64).p4info)
+    known = entities_of(compiled(64).p4info)
     first, had = 0, job.slots
     # Beside, behind and before one another; then there is no room on the host for both.
     for slots, expected in ((4096, 2048), (1024, 0), (7000, 1024), (4096, 0)):
@@ -176,11 +177,10 @@ def test_a_host_s_node_gets_what_another_mapping_needs_beside_the_one_it_has() -
         assert change.other.host_first == expected
         assert change.in_place == (first < expected + slots and expected < first + had)
         entities = host_entities(job, NODE, where, 64, beside=change.other)
-        rows = [P4TableEntry.decode(p4r.Entity.FromString(it), schema) for it in entities]
-        assert [row.table_id for row in rows] == ["jobs", *["members"] * 3]
-        action = rows[0].action
-        assert isinstance(action, P4TableAction)
-        params = dict(action.args)
+        rows = [known.decode(p4r.Entity.FromString(it)) for it in entities]
+        entries = [row for row in rows if isinstance(row, Entry)]
+        assert [row.table for row in entries] == [names.JOBS, *[names.MEMBERS] * 3]
+        params = dict(entries[0].params)
         assert (params["first_slot"], params["slots"]) == (expected, slots)
         assert params["epoch"] == change.other.epoch
         change.on(Step.INSTALLED)

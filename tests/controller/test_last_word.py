@@ -12,10 +12,10 @@ import pytest
 
 from ina.controller.config import SwitchConfig
 from ina.controller.switches.link import SwitchLink
-from ina.controller.switches.southbound import p4runtime
-from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.tables import p4runtime
+from ina.tables.p4runtime import P4RuntimeSession
 
 SILENT_S = 12.0
 

@@ -12,7 +12,7 @@ from ina.controller.service import show_tree
 from ina.controller.service.show import jobs_on, show_job, show_member
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.p4 import names
-from ina.tables.values import Count, Counter, MatchValue
+from ina.tables.values import Count, Counter, Match
 from tests.controller.racks import JOB_SLOTS, NAMES, Racks, SlowSession
 from tests.controller.test_tree_jobs import drive
 
@@ -24,13 +24,13 @@ class CountingSession(SlowSession):
         super().__init__()
         self.packets = packets
 
-    async def read_cells(self, cells: Sequence[Counter]) -> list[tuple[Counter, Count]]:
+    async def read_counts(self, counters: Sequence[Counter]) -> list[Count]:
         await self._some(())
-        return [(cell, Count(self.packets, 0)) for cell in cells]
+        return [Count(self.packets, 0) for _ in counters]
 
-    async def read_row_counts(self, table: str) -> list[tuple[dict[str, MatchValue], Count]]:
+    async def read_row_counts(self, table: str) -> list[tuple[Match, Count]]:
         rows = await self.read_entries(table)
-        return [(dict(row.match), Count(1, 0)) for row in rows]
+        return [(row.match, Count(1, 0)) for row in rows]
 
 
 async def counting() -> Racks:

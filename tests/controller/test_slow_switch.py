@@ -13,8 +13,8 @@ from ina.controller.config import Config, SwitchConfig, make_config
 from ina.controller.service import supervisor
 from ina.controller.service.supervisor import Supervisor
 from ina.controller.store import IN_MEMORY, open_store
-from ina.controller.switches.southbound.interface import SwitchSession
 from ina.tables.errors import SwitchError
+from ina.tables.session import SwitchSession
 from tests.controller.racks import SlowSession
 from tests.controller.test_tree_jobs import drive
 

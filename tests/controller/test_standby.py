@@ -14,13 +14,12 @@ from ina.controller.config import Config, make_config
 from ina.controller.errors import FencedError, StandbyError
 from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
-from ina.p4 import CompiledProgram
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from ina.tables.errors import SwitchError
+from ina.tables.p4runtime import P4RuntimeSession
 from tests.controller.proxy import Proxy
 from tests.controller.switches import of_jobs
 from tests.controller.test_switch_restart import HANG_S, drive, endpoint, until
@@ -226,11 +225,11 @@ def test_a_controller_that_is_overtaken_while_it_starts_is_on_standby(
             set_pipeline = P4RuntimeSession.set_pipeline
             overtaken: list[ControllerApp] = []
 
-            async def set_late(session: P4RuntimeSession, program: CompiledProgram) -> bool:
+            async def set_late(session: P4RuntimeSession) -> bool:
                 if not overtaken:
                     overtaken.append(second)
                     await second.__aenter__()
-                return await set_pipeline(session, program)
+                return await set_pipeline(session)
 
             monkeypatch.setattr(P4RuntimeSession, "set_pipeline", set_late)
             async with first:

@@ -6,10 +6,10 @@ import asyncio
 import itertools
 from collections.abc import Coroutine, Iterator, Sequence
 from ipaddress import IPv4Address
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from finsy.p4entity import P4Entity, P4MulticastGroupEntry
+from finsy.proto import p4r
 from msgspec.structs import replace
 
 from ina.controller.app import ControllerApp
@@ -18,15 +18,17 @@ from ina.controller.errors import ListenError
 from ina.controller.job import Job
 from ina.controller.switches.plan import FIRST_GROUP
 from ina.controller.switches.reconcile import Difference, compare
-from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
-from ina.controller.switches.southbound.p4runtime_switch import P4RuntimeSwitch
 from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import compiled, names
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from ina.tables.errors import SwitchError
-from ina.tables.values import Entry, Item
+from ina.tables.grpc_wire import GrpcWire
+from ina.tables.p4runtime import P4RuntimeSession
+from ina.tables.session import SwitchSession
+from ina.tables.values import Entry, Group, Item
+from ina.tables.wire import Change
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
 from tests.controller.proxy import Proxy
@@ -56,20 +58,24 @@ def two_workers(epoch: int) -> Job:
     return job
 
 
+async def connect(switch: SoftSwitch, values: int, election_id: int) -> P4RuntimeSession:
+    program = compiled(values)
+    return await P4RuntimeSession.connect(switch.grpc_addr, 1, program, election_id=election_id)
+
+
 async def prepared(switch: SoftSwitch, election_id: int = 1) -> tuple[SwitchWriter, int | None]:
-    session = await P4RuntimeSession.connect(switch.grpc_addr, 1, election_id=election_id)
-    writer = SwitchWriter(P4RuntimeSwitch(session, compiled(64)))
+    writer = SwitchWriter(await connect(switch, 64, election_id))
     await writer.session.set_pipeline()
     mark = (await writer.read_state()).mark
     await writer.put_mark(mark or 0, mark)
     return writer, mark
 
 
-class OrderKeeper(P4RuntimeSwitch):
-    """Notes the tables in the order of writing."""
+class OrderKeeper:
+    """A session; notes the tables in the order of writing."""
 
-    def __init__(self, switch: P4RuntimeSwitch) -> None:
-        super().__init__(switch.session, compiled(64))
+    def __init__(self, session: SwitchSession) -> None:
+        self._session = session
         self.log: list[str] = []
         self.calls = 0
 
@@ -80,18 +86,21 @@ class OrderKeeper(P4RuntimeSwitch):
 
     async def insert(self, items: Sequence[Item]) -> None:
         self._note("insert", items)
-        await super().insert(items)
+        await self._session.insert(items)
 
     async def delete(self, items: Sequence[Item]) -> None:
         self._note("delete", items)
-        await super().delete(items)
+        await self._session.delete(items)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
 
 
 def test_members_go_in_last_and_out_first(switch: SoftSwitch) -> None:
     async def scenario() -> None:
         writer, _ = await prepared(switch)
-        assert isinstance(writer.session, P4RuntimeSwitch)
-        writer.session = keeper = OrderKeeper(writer.session)
+        keeper = OrderKeeper(writer.session)
+        writer.session = cast(SwitchSession, keeper)
         plan = plan_here(two_workers(5))
         await writer.install(plan, (7,), 5)
         assert keeper.log[-2:] == [f"insert {names.MEMBERS}"] * 2
@@ -110,8 +119,8 @@ def test_what_a_job_has_goes_in_a_message_a_table(switch: SoftSwitch) -> None:
 
     async def scenario() -> None:
         writer, _ = await prepared(switch)
-        assert isinstance(writer.session, P4RuntimeSwitch)
-        writer.session = keeper = OrderKeeper(writer.session)
+        keeper = OrderKeeper(writer.session)
+        writer.session = cast(SwitchSession, keeper)
         plan = plan_here(two_workers(5))
         items = [item for stage in plan.stages for item in stage]
         await writer.insert(items)
@@ -208,14 +217,14 @@ def test_a_call_whose_session_is_closed_meanwhile_fails(switch: SoftSwitch, what
 
     async def scenario() -> None:
         async with Proxy(switch.grpc_addr) as proxy:
-            session = await P4RuntimeSession.connect(proxy.address, 1)
-            await session.set_pipeline(compiled(64))
+            session = await P4RuntimeSession.connect(proxy.address, 1, compiled(64))
+            await session.set_pipeline()
             proxy.silent = True
-            entity = P4MulticastGroupEntry(1, replicas=(1,))
+            group = Group(1, ((1, 0),))
             calls: dict[str, Any] = {
-                "a write": lambda: session.insert([entity]),
-                "a read": lambda: session.read([P4MulticastGroupEntry()]),
-                "a program": lambda: session.set_pipeline(compiled(256)),
+                "a write": lambda: session.insert([group]),
+                "a read": session.read_groups,
+                "a program": lambda: session.set_pipeline(anew=True),
             }
             call = asyncio.ensure_future(calls[what]())
             await asyncio.sleep(0.1)
@@ -260,8 +269,9 @@ def test_a_pipeline_is_set_only_if_another_runs(switch: SoftSwitch) -> None:
     async def scenario() -> None:
         writer, _ = await prepared(switch)
         assert not await writer.session.set_pipeline()
-        assert isinstance(writer.session, P4RuntimeSwitch)
-        assert await writer.session.session.set_pipeline(compiled(256))
+        other = await connect(switch, 256, 2)
+        assert await other.set_pipeline()
+        await other.close()
         await writer.session.close()
 
     drive(scenario())
@@ -272,18 +282,23 @@ def test_groups_are_deleted_before_another_pipeline_is_set(
 ) -> None:
     """BMv2 keeps replicating old groups, though P4Runtime no longer lists them."""
     deleted: list[int] = []
-    delete = P4RuntimeSession.delete
+    update = GrpcWire._update
 
-    async def noted(session: P4RuntimeSession, entities: Sequence[P4Entity]) -> None:
-        deleted.extend(getattr(entity, "multicast_group_id", 0) for entity in entities)
-        await delete(session, entities)
+    async def noted(
+        wire: GrpcWire, change: Change, entities: Sequence[p4r.Entity], as_id: int
+    ) -> None:
+        assert change is Change.DELETE
+        groups = (it.packet_replication_engine_entry.multicast_group_entry for it in entities)
+        deleted.extend(group.multicast_group_id for group in groups)
+        await update(wire, change, entities, as_id)
 
     async def scenario() -> None:
         writer, _ = await prepared(switch)
         await writer.install(plan_here(two_workers(1)), (7,), 1)
-        monkeypatch.setattr(P4RuntimeSession, "delete", noted)
-        assert isinstance(writer.session, P4RuntimeSwitch)
-        assert await writer.session.session.set_pipeline(compiled(256))
+        other = await connect(switch, 256, 2)
+        monkeypatch.setattr(GrpcWire, "_update", noted)
+        assert await other.set_pipeline()
+        await other.close()
         await writer.session.close()
 
     drive(scenario())

@@ -18,15 +18,14 @@ from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.supervisor import Supervisor
 from ina.controller.switches.plan import JobPlan
-from ina.controller.switches.southbound import p4runtime as southbound
-from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
-from ina.controller.switches.southbound.p4runtime_switch import P4RuntimeSwitch
 from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import compiled
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.tables import p4runtime
 from ina.tables.errors import SwitchError
+from ina.tables.p4runtime import P4RuntimeSession
 from ina.tables.values import Group
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
@@ -167,7 +166,7 @@ def test_a_lost_connection_alone_changes_nothing() -> None:
 def test_a_switch_that_falls_silent_is_noticed_and_found_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(southbound, "PROBE_S", 0.1)
+    monkeypatch.setattr(p4runtime, "PROBE_S", 0.1)
     monkeypatch.setattr(p4client, "_DEFAULT_RPC_TIMEOUT", 2.0)
 
     async def scenario() -> None:
@@ -340,9 +339,10 @@ def test_a_switch_that_was_given_to_another_controller_meanwhile() -> None:
             await bench.stop_switch()
             await bench.start_switch()
             # A quick stranger sets the pipeline, starts jobs, and is gone.
-            stranger = await P4RuntimeSession.connect(bench.switch.grpc_addr, 1, election_id=99)
-            await stranger.set_pipeline(compiled(64))
-            writer = SwitchWriter(P4RuntimeSwitch(stranger, compiled(64)))
+            address = bench.switch.grpc_addr
+            stranger = await P4RuntimeSession.connect(address, 1, compiled(64), election_id=99)
+            await stranger.set_pipeline()
+            writer = SwitchWriter(stranger)
             mark = (await writer.read_state()).mark
             await writer.put_mark(1000, mark)
             await stranger.close()

@@ -23,13 +23,13 @@ from ina.controller.memory import StaticPool
 from ina.controller.service import supervisor as supervisor_module
 from ina.controller.service.supervisor import Supervisor
 from ina.controller.switches.capacity import Capacity
-from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
 from ina.host import Session
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import OperatorStub
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from ina.tables.errors import SwitchError
+from ina.tables.p4runtime import P4RuntimeSession
 from tests.controller.proxy import Proxy
 from tests.controller.switches import memory_of
 from tests.controller.test_standby import coordinator, role, run_job

@@ -20,11 +20,11 @@ from ina.controller.service import workers as service
 from ina.controller.store import postgres, sqlite
 from ina.controller.store.postgres import PostgresDatabase
 from ina.controller.store.sqlite import SqliteDatabase
-from ina.controller.switches.southbound import p4runtime
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import OperatorStub
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.tables import grpc_wire
 from ina.tables.errors import SwitchError
 from tests.controller.workers import workers_of
 from tests.silence import DEADLINE_S, silent_server, stuck_thread
@@ -57,7 +57,7 @@ def test_a_database_server_that_says_nothing(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_switch_that_takes_a_program_and_does_not_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(p4runtime, "PIPELINE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(grpc_wire, "PIPELINE_TIMEOUT_S", 0.2)
     release = threading.Event()
     monkeypatch.setattr(SoftSwitch, "_install", lambda self, pipeline: release.wait(DEADLINE_S))
 

@@ -17,6 +17,8 @@ from typing import IO, Any
 import pytest
 
 from ina.emulate import namespaces, remains
+from ina.emulate.programming import SwitchPlan
+from ina.tables.values import Entry
 from tests.switch.ports.namespaces import require_root
 
 READY_TIMEOUT_S = 240.0
@@ -119,3 +121,13 @@ def _mentions(pid: str, name: str) -> bool:
     with contextlib.suppress(OSError):
         return f"/{name}/".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False
+
+
+def forwarding_of(plan: SwitchPlan) -> dict[str, int]:
+    """Ports by MAC address, as a switch shall forward."""
+    entries = (item for item in plan.items if isinstance(item, Entry))
+    return {mac_text(entry.exact("dst_mac")): entry.param("port") for entry in entries}
+
+
+def mac_text(mac: int) -> str:
+    return mac.to_bytes(6, "big").hex(":")

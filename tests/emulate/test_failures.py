@@ -18,7 +18,7 @@ from ina.emulate.switches import parts
 from ina.emulate.topology import without
 from ina.errors import InvalidInputError
 from ina.netns import within
-from tests.emulate.networks import call, ina, left, need, new_name, up
+from tests.emulate.networks import call, forwarding_of, ina, left, need, new_name, up
 from tests.emulate.two_jobs import EXAMPLE, ONE, SUM, TRAIN, TWO, ended, train
 from tests.selection import SWITCHES
 
@@ -51,8 +51,7 @@ def test_what_can_fail() -> None:
 def test_the_others_forward_around_what_is_down(down: str) -> None:
     topology = load_topology(EXAMPLE)
     tables = {
-        plan.name: {e.match["dst_mac"]: e.action_params["port"] for e in plan.entries}
-        for plan in plan_switches(without(topology, [down]), 64)
+        plan.name: forwarding_of(plan) for plan in plan_switches(without(topology, [down]), 64)
     }
     for start, end in (("leaf1", "h4"), ("leaf2", "h1"), ("leaf1", "leaf3"), ("leaf3", "leaf1")):
         host = end.startswith("h")
@@ -72,7 +71,7 @@ def test_of_who_is_cut_off_there_is_no_entry() -> None:
     plans = plan_switches(without(topology, ["leaf1"]), 64)
     gone = {topology.host(name).mac for name in ("h1", "h2", "h3")}
     for plan in plans:
-        assert gone.isdisjoint(entry.match["dst_mac"] for entry in plan.entries)
+        assert gone.isdisjoint(forwarding_of(plan))
 
 
 def test_what_is_no_part_of_it_cannot_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

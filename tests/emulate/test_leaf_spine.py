@@ -22,7 +22,7 @@ from ina.emulate.topology import Topology
 from ina.fabric.graph import Link
 from ina.files import root
 from ina.trees.nearest import Nearest
-from tests.emulate.networks import call, left, need, new_name
+from tests.emulate.networks import call, forwarding_of, left, need, new_name
 from tests.selection import SWITCHES
 
 TWO_RACKS = """
@@ -64,10 +64,7 @@ def test_all_switches_sum_and_forward_to_hosts_and_to_each_other(tmp_path: Path)
     names = {host.mac: host.name for host in topology.hosts}
     names |= {topology.switch_mac(switch): switch for switch in topology.aggregators}
     ways = {
-        plan.name: {
-            names[entry.match["dst_mac"]]: entry.action_params["port"] for entry in plan.entries
-        }
-        for plan in plans
+        plan.name: {names[mac]: port for mac, port in forwarding_of(plan).items()} for plan in plans
     }
     assert ways == {
         "leaf1": {"h1": 1, "h2": 2, "h3": 9, "h4": 9, "leaf2": 9, "spine": 9},

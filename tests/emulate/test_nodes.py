@@ -23,6 +23,7 @@ from ina.emulate.programming import FORWARD_DIR, plan_switches
 from ina.emulate.topology import SwitchKind, Topology, with_kind
 from ina.errors import MissingToolError
 from ina.p4.compile import P4C, compile_program
+from tests.emulate.networks import forwarding_of
 from tests.selection import SWITCHES
 
 RACKS = """
@@ -59,10 +60,7 @@ def load(folder: Path, text: str) -> Topology:
 
 def test_every_switch_forwards_to_hosts_and_to_the_aggregator(racks: Topology) -> None:
     plans = {plan.name: plan for plan in plan_switches(racks, 64)}
-    ways = {
-        name: {entry.match["dst_mac"]: entry.action_params["port"] for entry in plan.entries}
-        for name, plan in plans.items()
-    }
+    ways = {name: forwarding_of(plan) for name, plan in plans.items()}
     h1, h2 = (host.mac for host in racks.hosts)
     spine = racks.switch_mac("spine")
     assert ways == {

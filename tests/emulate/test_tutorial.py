@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from ina.emulate.errors import TopologyError
 from ina.emulate.load import load_topology
 from ina.emulate.programming import plan_switches
 from ina.p4 import compiled
+from ina.tables.values import DefaultAction, Entry, Group
 from tests.emulate.networks import call, left, need, new_name
 from tests.emulate.test_links import STREAM
 from tests.selection import SWITCHES
@@ -100,7 +102,7 @@ def test_what_it_means(tmp_path: Path) -> None:
     assert [link.bandwidth_mbit for link in topology.links] == [None, 20.0]
     (plan,) = plan_switches(topology, 0)
     assert plan.bmv2_json == str(tmp_path / "build/router.json")
-    assert [entry.default_action for entry in plan.entries] == [True, False, False, False]
+    assert list(map(type, plan.items)) == [DefaultAction, Entry, Entry, Entry, Group]
 
 
 def test_what_ina_p4_compile_writes_is_found_too(tmp_path: Path) -> None:
@@ -149,12 +151,13 @@ def test_a_failing_command_of_a_tutorial_is_told_and_no_error(tmp_path: Path) ->
 def test_a_refused_entry_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     need("soft")
     name, file = new_name(), exercise(tmp_path)
-    text = json.dumps(RUNTIME).replace("PoolIngress.forwarding.ipv4_lpm", "MyIngress.ipv4_lpm")
-    (tmp_path / "topo/s1-runtime.json").write_text(text)
+    runtime = json.loads(json.dumps(RUNTIME))
+    runtime["table_entries"] += runtime["table_entries"][-1:]
+    (tmp_path / "topo/s1-runtime.json").write_text(json.dumps(runtime))
     done = call(file, "--name", name, "--out", tmp_path / name)
     assert done.returncode == 2
     error = done.stderr.splitlines()[-1]
-    assert error.startswith("error: s1: table MyIngress.ipv4_lpm: ")
+    assert re.fullmatch("error: s1: switch .*: there is an entry .*", error), error
     assert left(name) == {}
 
 
@@ -187,6 +190,10 @@ def test_a_mistake_is_named(change: Any, says: str, tmp_path: Path) -> None:
         (lambda r: r.update(p4info="build/none.txt"), "p4info: no build/none.txt here"),
         (lambda r: r.pop("bmv2_json"), "bmv2_json: missing"),
         (lambda r: r["table_entries"][2].pop("table"), "table_entries[2].table: missing"),
+        (
+            lambda r: r["table_entries"][2].update(table="MyIngress.ipv4_lpm"),
+            "table_entries[2]: table MyIngress.ipv4_lpm: the program has no table MyIngress",
+        ),
     ],
 )
 def test_a_mistake_in_runtime_json_is_named(change: Any, says: str, tmp_path: Path) -> None:

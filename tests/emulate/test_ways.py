@@ -12,6 +12,7 @@ from ina.emulate.assemble import Draft, assemble
 from ina.emulate.nodes import controller_config
 from ina.emulate.programming import plan_switches
 from ina.emulate.topology import EmulatedLink, End, Host, Switch, Topology, derived_mac
+from tests.emulate.networks import forwarding_of
 
 
 @st.composite
@@ -63,7 +64,7 @@ def test_contributions_arrive_where_the_controller_expects_them(topology: Topolo
             e for link in topology.links for e in link.ends if str(_other(link, e)) == host.name
         )
         while here.node != aggregator:
-            table = {e.match["dst_mac"]: e.action_params["port"] for e in plans[here.node].entries}
+            table = forwarding_of(plans[here.node])
             _, here = topology.ports(here.node)[table[topology.switch_mac(aggregator)]]
         assert ports[str(host.address.ip)] == here.port
 

@@ -7,17 +7,16 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
-from finsy.proto import p4r
 
 from ina.controller.embedded import Embedded
 from ina.host import Session, WorkerOptions
 from ina.host.link import TransportName
 from ina.host.shm import cells_for
 from ina.p4 import compiled, names
+from ina.tables.entities import entities_of
+from ina.tables.values import Entry
 from tests.host.remapped import NEVER_NS, Tensors
 from tests.host.udp_model import closing
 
@@ -28,40 +27,31 @@ class Tables:
     """The job's entries in the switch, as the controller has written them for its first mapping."""
 
     def __init__(self, embedded: Embedded) -> None:
-        program = compiled(VALUES)
         self._switch = embedded.switch
-        self._schema = P4Schema(program.p4info, program.bmv2_json)
-        self._mapping = [
-            entity for name in (names.JOBS, names.MEMBERS) for entity in self._read(name)
-        ]
+        self._entities = entities_of(compiled(VALUES).p4info)
+        self._mapping = [row for name in (names.JOBS, names.MEMBERS) for row in self._read(name)]
 
-    def _read(self, table: str) -> Iterator[p4r.Entity]:
-        for entity in self._switch.read([P4TableEntry(table).encode(self._schema)]):
-            entry: Any = P4TableEntry.decode(entity, self._schema)
-            if entry.match["epoch"] != 0:  # not the mark
-                yield entity
+    def _read(self, table: str) -> Iterator[Entry]:
+        for entity in self._switch.read([self._entities.entries_of(table)]):
+            row = self._entities.decode(entity)
+            if isinstance(row, Entry) and row.exact("epoch") != 0:  # not the mark
+                yield row
 
-    def change(self, epoch: int, first_slot: int, slots: int) -> list[p4r.Entity]:
+    def change(self, epoch: int, first_slot: int, slots: int) -> list[Entry]:
         """Installs another mapping beside the one that there is; returns the entries of that."""
         older, newer = self._mapping, []
-        for entity in older:
-            entry: Any = P4TableEntry.decode(entity, self._schema)
-            args = dict(entry.action.args)
-            if "first_slot" in args:
-                args |= {"epoch": epoch, "first_slot": first_slot, "slots": slots}
-            newer.append(
-                P4TableEntry(
-                    entry.table_id,
-                    match=P4TableMatch({**entry.match, "epoch": epoch & 0xFFFF}),
-                    action=P4TableAction(entry.action.name, **args),
-                ).encode(self._schema)
-            )
-        self._switch.insert(newer)
+        for row in older:
+            match, params = dict(row.match), dict(row.params)
+            if "first_slot" in params:
+                params |= {"epoch": epoch, "first_slot": first_slot, "slots": slots}
+            match["epoch"] = epoch & 0xFFFF
+            newer.append(Entry(row.table, (*match.items(),), row.action, (*params.items(),)))
+        self._switch.insert(map(self._entities.encode, newer))
         self._mapping = newer
         return older
 
-    def remove(self, entities: Sequence[p4r.Entity]) -> None:
-        self._switch.delete(entities)
+    def remove(self, rows: Sequence[Entry]) -> None:
+        self._switch.delete(map(self._entities.encode, rows))
 
 
 @contextmanager

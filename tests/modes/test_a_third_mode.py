@@ -24,7 +24,7 @@ from ina.modes import rows
 from ina.modes.rows import Place
 from ina.modes.site import Asking, Site
 from ina.p4 import names
-from ina.tables.values import Count, Counter, Entry, Item, MatchValue, PortState
+from ina.tables.values import Count, Counter, Entry, Item, Match, PortState
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import Forest, forest_of
 from ina.trees.tree import Tree
@@ -81,10 +81,10 @@ class Telling(SlowSession):
     async def read_ports(self) -> list[PortState]:
         return []
 
-    async def read_cells(self, cells: Sequence[Counter]) -> list[tuple[Counter, Count]]:
-        return []
+    async def read_counts(self, counters: Sequence[Counter]) -> list[Count]:
+        return [Count(0, 0) for _ in counters]
 
-    async def read_row_counts(self, table: str) -> list[tuple[dict[str, MatchValue], Count]]:
+    async def read_row_counts(self, table: str) -> list[tuple[Match, Count]]:
         return []
 
 

@@ -21,8 +21,6 @@ from ina.errors import InaError, UnavailableError
 from ina.host import Session
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
-from ina.testing.errors import DeviceError
-from ina.testing.p4runtime_client import P4RuntimeClient
 from tests.cli.fake_controller import FakeController as FakeOperator
 from tests.cli.fake_controller import serving
 from tests.host.fake_controller import FakeController
@@ -90,15 +88,6 @@ def test_of_a_worker_whose_stream_breaks() -> None:
         while session.error() is None:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-
-
-def test_of_a_p4runtime_client() -> None:
-    with switch() as running, none_left():
-        client = P4RuntimeClient(running.grpc_addr, 1)
-        with pytest.raises(DeviceError, match="FAILED_PRECONDITION"):
-            client._read([])  # no pipeline is set
-        client.close()
-        del client
 
 
 def test_of_a_probe_that_the_switch_refuses() -> None:

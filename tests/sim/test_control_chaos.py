@@ -14,12 +14,12 @@ import pytest
 
 from ina.controller import faults
 from ina.controller.switches.plan import MARK_JOB
-from ina.controller.switches.southbound.p4runtime import PROBE_S
 from ina.host.options import WorkerOptions
 from ina.p4 import names
 from ina.sim.messages import Travel
 from ina.sim.plane import ControlPlane
 from ina.sim.southbound import CALL_TIMEOUT_S
+from ina.tables.p4runtime import PROBE_S
 from tests.selection import LONG
 from tests.sim.bench import check_sum, gone, plane_of, run, until_runs
 

@@ -16,9 +16,10 @@ from ina.sim.fabric import Fabric
 from ina.sim.loop import VirtualLoop
 from ina.sim.messages import ControlLog, Path
 from ina.sim.process import Process
-from ina.sim.southbound import SimSession
+from ina.sim.southbound import connect
 from ina.sim.topology import star
 from ina.tables.errors import SwitchError
+from ina.tables.p4runtime import P4RuntimeSession
 from ina.tables.values import Count, Counter, Entry, Group
 
 GROUP = Group(20_000, ((1, 1), (2, 2)))
@@ -35,10 +36,10 @@ class Bench:
 
     async def connect(
         self, election_id: int = 1, *, standby: bool = False, process: Process | None = None
-    ) -> SimSession:
+    ) -> P4RuntimeSession:
         switch = SwitchConfig(grpc_addr="s1:9559", election_id=election_id)
         process = process or Process("c")
-        work = SimSession.connect(process, self.agent, self.path, switch, standby=standby)
+        work = connect(process, self.agent, self.path, switch, standby=standby)
         return await process.spawn(work)
 
 
@@ -96,9 +97,9 @@ def test_counters_are_read_and_cleared() -> None:
         pipeline = bench.fabric.switches["s1"].pipeline
         assert pipeline is not None
         pipeline.set_counter(cell.name, cell.index, 5, 600)
-        assert await session.read_cells([cell]) == [(cell, Count(5, 600))]
-        await session.clear_cells([cell])
-        assert await session.read_cells([cell]) == [(cell, Count(0, 0))]
+        assert await session.read_counts([cell]) == [Count(5, 600)]
+        await session.clear_counts([cell])
+        assert await session.read_counts([cell]) == [Count(0, 0)]
 
     run(scenario)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ina.controller.config import Config, make_config
 from ina.controller.job import Job
-from ina.controller.switches.southbound.bfrt.session import BfrtSwitch
+from ina.controller.switches.southbound.tofino import TofinoSession
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
 from tests.controller.switches import job_at
@@ -41,9 +41,9 @@ def config_for(
     return make_config(document, "test")
 
 
-async def connect(config: Config, *, standby: bool = False) -> BfrtSwitch:
+async def connect(config: Config, *, standby: bool = False) -> TofinoSession:
     """To the configuration's only switch."""
-    return await BfrtSwitch.connect(config, config.switch, standby=standby)
+    return await TofinoSession.of_config(config, config.switch, standby=standby)
 
 
 def two_workers(epoch: int, ports: tuple[int, int] = (1, 2)) -> Job:

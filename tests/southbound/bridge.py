@@ -12,7 +12,7 @@ from typing import Any
 
 from ina.p4 import compiled
 from ina.tables.values import Counter, DefaultAction, Entry, EntryCounter, Group
-from ina.testing.p4runtime_client import P4RuntimeClient
+from ina.testing.control_plane import P4RuntimeClient
 from tests.southbound.fake_server import SERVERS, FakeTofino, Key, TableInfo, Values
 from tests.southbound.schema import PIPE, from_p4info
 

@@ -16,10 +16,10 @@ from ina.controller.errors import JobPipesError, StandbyError
 from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.supervisor import Supervisor
-from ina.controller.switches.southbound.bfrt import session as session_module
 from ina.errors import MissingToolError
 from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2
+from ina.tables.bfrt import session as session_module
 from ina.tables.errors import SwitchError
 from ina.trees.endpoint import Endpoint
 from tests.controller.switches import of_jobs, only, plan_here, plan_of, writer_of

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ina.p4 import names
+from ina.tables.bfrt import caller
 from ina.tables.values import Counter, DefaultAction, Entry, EntryCounter, Group
-from ina.testing import bfrt_client
-from ina.testing.bfrt_client import CLIENT_ID, BfrtClient, BfrtDevice
+from ina.testing.control_plane import BFRT_CLIENT_ID, BfrtClient
 from ina.testing.device import Ability, pool_program
 from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame
+from ina.testing.p4runtime_device import BfrtDevice
 from ina.testing.state import forward
 from tests.southbound.fake_server import FakeTofino
 
@@ -71,7 +72,7 @@ def test_entries_come_and_go_with_their_counters(tofino: FakeTofino) -> None:
     client.delete([ROUTE, FLOOD, forward(9, 1)])
     assert tofino.rows(names.DMAC) == tofino.rows(names.IPV4_LPM) == []
     assert tofino.defaults == {}
-    assert tofino.owner.client_id == CLIENT_ID
+    assert tofino.owner.client_id == BFRT_CLIENT_ID
     client.close()
 
 
@@ -87,32 +88,26 @@ def test_a_group_gets_other_copies(tofino: FakeTofino) -> None:
 
 
 def test_a_device_that_says_nothing(tofino: FakeTofino, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the start, and later."""
-    monkeypatch.setattr(bfrt_client, "CALL_DEADLINE_S", 0.3)
-    monkeypatch.setattr(bfrt_client, "_SUBSCRIBE_S", 0.1)
+    """From the start, it is as with any session: tests/southbound/test_bfrt_session.py."""
+    client = BfrtClient(tofino.address, 0, tofino.program)
+    monkeypatch.setattr(caller, "CALL_TIMEOUT_S", 0.3)
     tofino.silent = True
     try:
-        with pytest.raises(DeviceError, match=r"bind: no answer within 0.3 s"):
-            BfrtClient(tofino.address, 0)
-        tofino.silent = False
-        client = BfrtClient(tofino.address, 0, tofino.program)
-        tofino.silent = True
         with pytest.raises(DeviceError, match=r"insert: no answer within 0.3 s"):
             client.insert([ROUTE])
     finally:
         tofino.silent = False
     client.close()
-    monkeypatch.setattr(bfrt_client, "CALL_DEADLINE_S", 30.0)
     tofino.stop()
-    with pytest.raises(DeviceError, match=r"connect: RuntimeError: .*Failed to subscribe"):
+    with pytest.raises(DeviceError, match=r"no answer from a BFRuntime server"):
         BfrtClient(tofino.address, 0)
 
 
 def test_what_goes_wrong_is_a_device_error_of_one_line(tofino: FakeTofino) -> None:
-    with pytest.raises(DeviceError, match="BF_RT_INFO not received"):
+    with pytest.raises(DeviceError, match="it does not run a program ina_other"):
         BfrtClient(tofino.address, 0, "ina_other")
     client = BfrtClient(tofino.address, 0, tofino.program)
-    with pytest.raises(DeviceError, match=r"ALREADY_EXISTS .*already owns this P4"):
+    with pytest.raises(DeviceError, match=r"another controller is primary .*already owns this P4"):
         BfrtClient(tofino.address, 0)
     with pytest.raises(DeviceError, match="insert: ALREADY_EXISTS Already exists"):
         client.insert([ROUTE, ROUTE])

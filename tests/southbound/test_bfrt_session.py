@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from ina.controller.switches.plan import FIRST_GROUP
 from ina.controller.switches.reconcile import Difference, compare
-from ina.controller.switches.southbound.bfrt import session as session_module
-from ina.controller.switches.southbound.bfrt.session import BfrtSwitch
-from ina.controller.switches.southbound.interface import SwitchSession
+from ina.controller.switches.southbound.tofino import TofinoSession
 from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import names
+from ina.tables.bfrt import session as session_module
 from ina.tables.errors import SwitchError
+from ina.tables.session import SwitchSession
 from ina.tables.values import Count, Counter, Entry, Group
 from tests.controller.switches import plan_here
 from tests.southbound.bench import config_for, connect, drive, two_workers, until
@@ -31,7 +31,7 @@ PORTS: list[dict[str, Any]] = [
 
 
 @asynccontextmanager
-async def connected(tofino: FakeTofino, **switch: Any) -> AsyncIterator[BfrtSwitch]:
+async def connected(tofino: FakeTofino, **switch: Any) -> AsyncIterator[TofinoSession]:
     session = await connect(config_for(tofino, switch))
     try:
         await session.set_pipeline()
@@ -141,12 +141,12 @@ def test_counters_are_read_by_job_by_worker_and_by_reason(tofino: FakeTofino) ->
             assert found[Counter(names.JOB_STALE, 7)] == Count(0, 0)
             assert len(found) == len(names.JOB_COUNTERS)
             workers = await writer.read_worker_counters(names.MEMBERS)
-            assert [(match["worker"], count) for match, count in workers] == [
+            assert [(dict(match)["worker"], count) for match, count in workers] == [
                 (0, Count(3, 900)),
                 (1, Count(3, 900)),
             ]
             assert len(await writer.read_drops()) == 8
-            await writer.session.clear_cells([Counter(names.JOB_RESULTS, 7)])
+            await writer.session.clear_counts([Counter(names.JOB_RESULTS, 7)])
             assert dict(await writer.read_job_counters([7])) == dict.fromkeys(found, Count(0, 0))
 
     drive(scenario())
@@ -365,7 +365,7 @@ def test_a_server_that_falls_silent_is_noticed(
     tofino: FakeTofino, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(session_module, "PROBE_S", 0.05)
-    monkeypatch.setattr("ina.controller.switches.southbound.bfrt.caller.CALL_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("ina.tables.bfrt.caller.CALL_TIMEOUT_S", 0.5)
     caplog.set_level(logging.ERROR)
 
     async def scenario() -> None:

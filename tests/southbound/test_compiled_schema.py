@@ -15,7 +15,7 @@ from ina.p4 import compiled, names
 from ina.p4.catalogue import ProgramId, capabilities
 from ina.p4.tofino import TARGETS
 from ina.tables.values import DefaultAction, Entry
-from ina.testing.bfrt_client import BfrtClient
+from ina.testing.control_plane import BfrtClient
 from ina.testing.device import pool_program
 from ina.testing.state import forward
 from tests.controller.switches import plan_here

@@ -136,7 +136,7 @@ def test_cables_that_are_crossed_fail_the_test_and_say_so(with_ptf: Path, tmp_pa
         ("southbound='bfrt'", "set SDE_INSTALL to the SDE's install folder"),
         (
             "southbound='p4runtime';grpc='127.0.0.1:1';patience='1'",
-            "127.0.0.1:1: no answer within 1 s",
+            "127.0.0.1:1 device 1: no answer within 1 s",
         ),
     ],
 )

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ina.controller.switches.southbound.bfrt.sde import client_folder, load_client
 from ina.errors import MissingToolError
+from ina.tables.bfrt.sde import client_folder, load_client
 from tests.southbound.conftest import forget_client, make_sde
 
-CONTROLLER = (
-    "ina.controller.switches.southbound.connect, ina.controller.switches.southbound.bfrt.session"
-)
+CONTROLLER = "ina.controller.switches.southbound.connect, ina.tables.bfrt.session"
 
 
 def test_the_fake_is_loaded_as_the_real_one_would_be(sde: Path) -> None:

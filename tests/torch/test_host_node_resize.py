@@ -6,13 +6,13 @@ import asyncio
 import time
 
 import numpy as np
-from finsy import P4TableEntry
 
 from ina.host import Session
 from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
+from ina.tables.values import Entry
 from ina.torch.host_node import LocalNode
 from tests.controller.test_fabric_job import TIMEOUT_S, in_a_loop, two_racks
 from tests.torch.test_host_node import HOSTS, Group
@@ -27,11 +27,13 @@ def mappings_at(session: Session) -> set[int]:
     node = session._member._state.grant.options.node
     if not isinstance(node, LocalNode) or node._switch is None:
         return set()
-    schema, switch = node._switch._schema, node._switch._switch
+    entities, switch = node._switch._entities, node._switch._switch
     found = set()
     for table in (names.JOBS, names.MEMBERS):
-        for entity in switch.read([P4TableEntry(table).encode(schema)]):
-            found.add(P4TableEntry.decode(entity, schema).match["epoch"])  # type: ignore[index]
+        for entity in switch.read([entities.entries_of(table)]):
+            row = entities.decode(entity)
+            if isinstance(row, Entry):
+                found.add(row.exact("epoch"))
     return found
 
 

@@ -20,11 +20,10 @@ import ptf
 import ptf.testutils as tu
 from ptf.base_tests import BaseTest
 
-from ina.testing.bfrt_client import BfrtDevice
 from ina.testing.case import run_case
 from ina.testing.cases import TOPICS
 from ina.testing.device import pool_program
-from ina.testing.p4runtime_device import P4RuntimeDevice
+from ina.testing.p4runtime_device import BfrtDevice, P4RuntimeDevice
 
 ENVIRONMENT = {"device": "INA_DEVICE_ID"}
 DEFAULTS = {

@@ -11,12 +11,12 @@ import grpc.aio
 from ina.controller.config import Config, TlsConfig
 from ina.controller.errors import ListenError
 from ina.controller.switches.southbound.connect import switch_tls
-from ina.controller.switches.southbound.p4runtime import switch_credentials
 from ina.controller.watch.leases import LeaseTable
 from ina.rpc.channel import is_loopback, ping_options
 from ina.rpc.limits import MAX_CALLS, SERVER_OPTIONS, PeerLimit
 from ina.rpc.operator_token import TokenAsker, read_token
 from ina.rpc.tls import TlsFiles, server_certificates
+from ina.tables.grpc_wire import switch_credentials
 
 _log = logging.getLogger(__name__)
 

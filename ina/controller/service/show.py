@@ -324,7 +324,8 @@ def _who(switch: Switch, job: Job, match: Mapping[str, MatchValue]) -> str:
 async def _worker_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Counter]:
     rows = []
     for table, counter in _WORKER_COUNTERS.items():
-        for match, count in await switch.writer.read_worker_counters(table):
+        for keys, count in await switch.writer.read_worker_counters(table):
+            match = dict(keys)
             number, index = int(match["job"]), int(match["worker"])
             name = jobs[number].name if number in jobs else f"number {number}"
             is_parent = index == PARENT or match.get("kind") == Kind.RESULT

@@ -5,17 +5,14 @@ No controller reaches it: the rank that runs it inserts them, in their order.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
-
-from finsy import P4Schema
 
 from ina import modes
 from ina.controller.job import Job
 from ina.controller.switches.plan import own_address, plan_job
-from ina.controller.switches.southbound.p4runtime_switch import entities
 from ina.p4 import compiled
 from ina.protocol.addresses import SHM_SWITCH
+from ina.tables.entities import entities_of
 from ina.tables.values import Item
 from ina.trees.data_address import DataAddress
 from ina.trees.mapping import Mapping as JobMapping
@@ -44,10 +41,5 @@ def host_entities(
     items += plan.items
     by = beside or job.mapping
     program = modes.of(by.mode).program_at(by.forest.trees[0][node.name])
-    schema = _schema(values, program)
-    return [entity.encode(schema).SerializeToString() for entity in entities(schema, items)]
-
-
-@functools.cache
-def _schema(values: int, program: str) -> P4Schema:
-    return P4Schema(compiled(values, program).p4info)
+    entities = entities_of(compiled(values, program).p4info)
+    return [entities.encode(item).SerializeToString() for item in items]

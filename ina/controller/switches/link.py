@@ -9,8 +9,8 @@ from typing import Protocol
 
 from ina.controller.config import Config, SwitchConfig
 from ina.controller.switches.southbound.connect import connect
-from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.writer import SwitchWriter
+from ina.tables.session import SwitchSession
 
 
 class Connect(Protocol):

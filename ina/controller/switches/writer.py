@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from ina.controller import faults
 from ina.controller.switches.plan import FIRST_GROUP, MARK_JOB, JobPlan, epoch_mark, own_address
 from ina.controller.switches.reconcile import SwitchState
-from ina.controller.switches.southbound.interface import SwitchSession
 from ina.p4 import names
 from ina.protocol.spec import DropReason
 from ina.tables.errors import SwitchError
-from ina.tables.values import Count, Counter, Entry, Group, Item, MatchValue, PortState
+from ina.tables.session import SwitchSession
+from ina.tables.values import Count, Counter, Entry, Group, Item, Match, PortState
 
 GROUPS = range(FIRST_GROUP, FIRST_GROUP + names.JOBS_TOTAL)
 
@@ -77,9 +77,7 @@ class JobWriter(Protocol):
         """Dropped packets by reason (index: ``spec.DropReason``)."""
         ...
 
-    async def read_worker_counters(
-        self, table: str
-    ) -> list[tuple[Mapping[str, MatchValue], Count]]:
+    async def read_worker_counters(self, table: str) -> list[tuple[Match, Count]]:
         """Packets of each member entry (from a worker) or receiver entry (to a worker)."""
         ...
 
@@ -159,8 +157,7 @@ class SwitchWriter:
             await self.session.modify([epoch_mark(epoch)])
             faults.reach("install.epoch_marked")
             if cleared:
-                cells = [Counter(name, number) for number in cleared for name in self._counters]
-                await self.session.clear_cells(cells)
+                await self.session.clear_counts(self._of_jobs(cleared))
             faults.reach("install.counters_cleared")
             for number, stage in enumerate(plan.stages):
                 await self.session.insert(stage)
@@ -191,25 +188,25 @@ class SwitchWriter:
 
     async def read_job_counters(self, job_numbers: Sequence[int]) -> list[tuple[Counter, Count]]:
         """The per-job counters of these jobs."""
-        return await self.session.read_cells(
-            [Counter(name, number) for number in job_numbers for name in self._counters]
-        )
+        return await self._read(self._of_jobs(job_numbers))
 
     async def read_drops(self) -> list[tuple[Counter, Count]]:
         """Dropped packets by reason (index: ``spec.DropReason``)."""
-        return await self.session.read_cells(
-            [Counter(names.DROPS, reason) for reason in DropReason]
-        )
+        return await self._read([Counter(names.DROPS, reason) for reason in DropReason])
 
-    async def read_worker_counters(
-        self, table: str
-    ) -> list[tuple[Mapping[str, MatchValue], Count]]:
+    async def read_worker_counters(self, table: str) -> list[tuple[Match, Count]]:
         """Packets of each member entry (from a worker) or receiver entry (to a worker)."""
         return await self.session.read_row_counts(table)
 
     async def read_ports(self) -> list[PortState]:
         """The switch's ports, where its protocol tells of them."""
         return await self.session.read_ports()
+
+    def _of_jobs(self, numbers: Iterable[int]) -> list[Counter]:
+        return [Counter(name, number) for number in numbers for name in self._counters]
+
+    async def _read(self, counters: Sequence[Counter]) -> list[tuple[Counter, Count]]:
+        return list(zip(counters, await self.session.read_counts(counters), strict=True))
 
 
 def is_mark(entry: Entry) -> bool:

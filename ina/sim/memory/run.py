@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
-from typing import cast
 
 from ina.controller.change import Word
 from ina.controller.config import JobsConfig, SwitchConfig
@@ -31,7 +30,6 @@ from ina.controller.slots.rebalancer import Rebalancer
 from ina.controller.store import IN_MEMORY, Store, open_store
 from ina.controller.surroundings import Surroundings
 from ina.controller.switches.capacity import Capacity
-from ina.controller.switches.southbound.interface import SwitchSession
 from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import SwitchWriter
 from ina.controller.watch.failure_detector import FailureDetector
@@ -48,7 +46,7 @@ from ina.sim.memory.outcome import Ended, Outcome, outcome
 from ina.sim.memory.trace import PAYLOAD_BYTES, TracedJob
 from ina.sim.messages import ControlLog, Path
 from ina.sim.process import Process
-from ina.sim.southbound import SimSession
+from ina.sim.southbound import connect
 from ina.sim.topology import star
 from ina.trees.endpoint import Endpoint
 
@@ -105,7 +103,7 @@ async def _all(
     switch_config = SwitchConfig(name=name, max_window=0)
     process = Process("controller")
     agent = SwitchAgent(fabric.switches[name], has_program=True)
-    session = await SimSession.connect(
+    session = await connect(
         process, agent, Path("c1-s1", 1, ControlLog(loop)), switch_config, standby=False
     )
     capacity = Capacity(allocator_for(config, slots), values=PAYLOAD_BYTES // VALUE_BYTES)
@@ -118,7 +116,7 @@ async def _all(
     )
     memory = registry.room
     assert isinstance(memory, Memory)
-    switch = Switch(switch_config, SwitchWriter(cast(SwitchSession, session)), capacity)
+    switch = Switch(switch_config, SwitchWriter(session), capacity)
     coordinator = Coordinator(
         *(registry, [switch], Record(store.claim("trace"))),
         events=EventBus(unix_clock=lambda: START_UNIX_S + loop.time()),

@@ -6,12 +6,11 @@ from pathlib import Path
 
 from ina.controller.config import Config, SwitchConfig
 from ina.controller.errors import ConfigError
-from ina.controller.switches.southbound.interface import SwitchSession
-from ina.controller.switches.southbound.p4runtime import P4RuntimeSession
-from ina.controller.switches.southbound.p4runtime_switch import P4RuntimeSwitch
 from ina.p4 import CompiledProgram
 from ina.p4.catalogue import find
 from ina.rpc.tls import TlsFiles
+from ina.tables.p4runtime import P4RuntimeSession
+from ina.tables.session import SwitchSession
 
 
 async def connect(config: Config, switch: SwitchConfig, *, standby: bool) -> SwitchSession:
@@ -23,17 +22,17 @@ async def connect(config: Config, switch: SwitchConfig, *, standby: bool) -> Swi
     :class:`~ina.errors.MissingToolError` (BFRuntime without the SDE's client).
     """
     if switch.southbound == "bfrt":
-        from ina.controller.switches.southbound.bfrt.session import BfrtSwitch
+        from ina.controller.switches.southbound.tofino import TofinoSession
 
-        return await BfrtSwitch.connect(config, switch, standby=standby)
-    session = await P4RuntimeSession.connect(
+        return await TofinoSession.of_config(config, switch, standby=standby)
+    return await P4RuntimeSession.connect(
         switch.grpc_addr,
         switch.device_id,
+        _program(switch),
         election_id=switch.election_id,
         tls=switch_tls(config),
         standby=standby,
     )
-    return P4RuntimeSwitch(session, _program(switch))
 
 
 def switch_tls(config: Config) -> TlsFiles:

@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 
-from ina.controller.switches.southbound.bfrt.refusals import Refusals
+from ina.tables.bfrt.refusals import Refusals
 from ina.tables.values import Group
 
 GROUPS, NODES = "$pre.mgid", "$pre.node"

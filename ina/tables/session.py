@@ -1,11 +1,11 @@
-"""What the controller asks of a switch, whatever protocol it speaks."""
+"""What is asked of a switch, whatever protocol it speaks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
-from ina.tables.values import Count, Counter, Entry, Group, Item, MatchValue, PortState
+from ina.tables.values import AnyItem, Count, Counter, CounterRef, Entry, Group, Match, PortState
 
 
 class SwitchSession(Protocol):
@@ -27,12 +27,12 @@ class SwitchSession(Protocol):
 
     @property
     def election_id(self) -> int:
-        """What this controller calls itself towards the switch."""
+        """What this client calls itself towards the switch."""
         ...
 
     @property
     def is_primary(self) -> bool:
-        """Whether the switch takes this controller's writes."""
+        """Whether the switch takes this client's writes."""
         ...
 
     @property
@@ -42,7 +42,7 @@ class SwitchSession(Protocol):
 
     @property
     def heard_s(self) -> float:
-        """When the switch answered last; monotonic clock."""
+        """When the switch answered last; the event loop's clock, which is the monotonic one."""
         ...
 
     def who_is_primary(self) -> str:
@@ -54,11 +54,11 @@ class SwitchSession(Protocol):
         ...
 
     async def until_primary(self) -> None:
-        """Returns when this controller is primary."""
+        """Returns when this client is primary."""
         ...
 
     async def until_backup(self) -> None:
-        """Returns when another controller is primary."""
+        """Returns when another client is primary."""
         ...
 
     async def set_pipeline(self) -> bool:
@@ -73,16 +73,19 @@ class SwitchSession(Protocol):
         """The number of the port with this name on the front panel, after :meth:`set_pipeline`."""
         ...
 
-    async def insert(self, items: Sequence[Item]) -> None:
-        """Inserts all; it is an error if some are there."""
+    async def insert(self, items: Sequence[AnyItem]) -> None:
+        """Inserts all; it is an error if some are there. Sets default actions."""
         ...
 
-    async def modify(self, items: Sequence[Item]) -> None:
+    async def modify(self, items: Sequence[AnyItem]) -> None:
         """Gives items that are there these parameters; it is an error if some are not there."""
         ...
 
-    async def delete(self, items: Sequence[Item]) -> None:
-        """Deletes all that are there; it is no error if some are not."""
+    async def delete(self, items: Sequence[AnyItem]) -> None:
+        """Deletes all that are there; it is no error if some are not.
+
+        Default actions are the program's own again.
+        """
         ...
 
     async def read_entries(self, table: str = "") -> list[Entry]:
@@ -93,15 +96,15 @@ class SwitchSession(Protocol):
         """Every multicast group."""
         ...
 
-    async def read_cells(self, cells: Sequence[Counter]) -> list[tuple[Counter, Count]]:
-        """These cells of indirect counters."""
+    async def read_counts(self, refs: Sequence[CounterRef]) -> list[Count]:
+        """What these counters have seen, in their order."""
         ...
 
-    async def clear_cells(self, cells: Sequence[Counter]) -> None:
+    async def clear_counts(self, counters: Sequence[Counter]) -> None:
         """Sets these cells of indirect counters to 0."""
         ...
 
-    async def read_row_counts(self, table: str) -> list[tuple[Mapping[str, MatchValue], Count]]:
+    async def read_row_counts(self, table: str) -> list[tuple[Match, Count]]:
         """What each entry of a table with a direct counter has seen."""
         ...
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from ina.controller.switches.southbound.bfrt.refusals import Refusals
+from ina.tables.bfrt.refusals import Refusals
 from ina.tables.errors import SwitchError
 
 _log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 
 from ina.controller.config.tofino import MirrorConfig
-from ina.controller.switches.southbound.bfrt.refusals import Refusals
+from ina.tables.bfrt.refusals import Refusals
 
 TABLE = "$mirror.cfg"
 _NORMAL = "$normal"

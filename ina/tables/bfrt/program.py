@@ -6,29 +6,18 @@ and not in actions.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv4Address
 from typing import Any
 
-from ina.controller.job import Job, JobSpec
-from ina.controller.switches.plan import epoch_mark, own_address, plan_job
-from ina.controller.switches.southbound.bfrt.refusals import Refusals
-from ina.p4 import names
-from ina.p4.catalogue import ProgramId
+from ina.tables.bfrt.refusals import Refusals
 from ina.tables.errors import SwitchError
-from ina.tables.values import Count, Entry, MatchValue
-from ina.trees.data_address import DataAddress
-from ina.trees.endpoint import Endpoint
-from ina.trees.forest import forest_of
-from ina.trees.mapping import Mapping as JobMapping
-from ina.trees.slots import SlotRange
-from ina.trees.tree import Node, Tree
+from ina.tables.values import Count, Entry, Match, MatchValue, lpm_text
 
 PIPE = "pipe."
 PACKETS, BYTES = "$COUNTER_SPEC_PKTS", "$COUNTER_SPEC_BYTES"
 _COUNTER_INDEX = "$COUNTER_INDEX"
-_BUILD = re.compile(r"_(\d+)$")
+_ARRAYS = ("Counter", "Register")
 _OWN_FIELDS = ("action_name", "is_default_entry")
 
 
@@ -41,29 +30,13 @@ class Program:
         self._refusals = refusals
         self.name: str = info.p4_name_get()
 
-    def check(self, wanted: ProgramId) -> None:
-        """Whether the controller can drive it, and it is ``wanted`` as far as its name tells.
-
-        Raises :class:`SwitchError` with the first table, key, action or parameter that it lacks.
-        """
-        build = _BUILD.search(self.name)
-        if build is not None and int(build[1]) != wanted.values:
-            raise self._error(
-                f"it has {build[1]} values a packet, switch.values is {wanted.values}"
-            )
-        for entry in _written():
-            self.key(entry.table, entry.match)
-            self.data(entry.table, entry.action, entry.params)
-        for counter in (*names.JOB_COUNTERS, names.DROPS):
-            self.cell_key(counter, 0)
-
     def table(self, name: str) -> Any:
         """The client's table of that name. Raises :class:`SwitchError`."""
         full = name if name.startswith("$") else PIPE + name
         try:
             return self._info.table_get(full)
         except KeyError:
-            raise self._error(f"it has no table {full}") from None
+            raise self.error(f"it has no table {full}") from None
 
     def tables(self) -> Iterator[str]:
         """Names of the program's tables whose entries a controller can write."""
@@ -72,14 +45,20 @@ class Program:
             if is_ours and "ConstTable" not in info.attributes_supported_get():
                 yield full.removeprefix(PIPE)
 
-    def key(self, name: str, match: Iterable[tuple[str, MatchValue]]) -> Any:
+    def arrays(self) -> Iterator[str]:
+        """Names of its counters and registers."""
+        for full, info in self._info.parsed_info.table_info_dict_get().items():
+            if full.startswith(PIPE) and info.table_type in _ARRAYS:
+                yield full.removeprefix(PIPE)
+
+    def key(self, name: str, match: Match) -> Any:
         """A key of the table. Raises :class:`SwitchError`: no such field, or a value too wide."""
         table = self.table(name)
         known = table.info.key_field_name_list_get()
         fields = []
         for field, value in match:
             if field not in known:
-                raise self._error(f"table {name} has no key {field}")
+                raise self.error(f"table {name} has no key {field}")
             bits = table.info.key_field_size_get(field)[1]
             kind = table.info.key_field_match_type_get(field)
             fields.append(self._key_tuple(f"table {name}: key {field}", field, kind, bits, value))
@@ -89,12 +68,12 @@ class Program:
         """An action with its parameters. Raises :class:`SwitchError`."""
         table = self.table(name)
         if action not in table.info.action_name_list_get():
-            raise self._error(f"table {name} has no action {action}")
+            raise self.error(f"table {name} has no action {action}")
         known = table.info.data_field_name_list_get(action)
         fields = []
         for field, value in params:
             if field not in known:
-                raise self._error(f"action {action} has no parameter {field}")
+                raise self.error(f"action {action} has no parameter {field}")
             bits = table.info.data_field_size_get(field, action)[1]
             self._check_width(f"action {action}: parameter {field}", value, bits)
             fields.append(self._gc.DataTuple(field, value))
@@ -118,16 +97,15 @@ class Program:
             for field, value in values.items()
             if field not in _OWN_FIELDS and not field.startswith("$")
         }
-        match = tuple(self.match(key).items())
-        return Entry(name, match, values["action_name"] or "", tuple(params.items()))
+        return Entry(name, self.match(key), values["action_name"] or "", tuple(params.items()))
 
-    def match(self, key: Any) -> dict[str, MatchValue]:
+    def match(self, key: Any) -> Match:
         """A key that was read."""
-        return {
-            field: _shown(field, value)
+        return tuple(
+            (field, _shown(field, value))
             for field, value in key.to_dict().items()
             if not field.startswith("$")
-        }
+        )
 
     @staticmethod
     def count(data: Any) -> Count:
@@ -139,37 +117,20 @@ class Program:
         if isinstance(value, int):
             self._check_width(what, value, bits)
             if kind != "Exact":
-                raise self._error(f"{what}: a number, for a match that is {kind}")
+                raise self.error(f"{what}: a number, for a match that is {kind}")
             return self._gc.KeyTuple(field, value)
         first, slash, length = value.partition("/")
         if kind != "LPM" or not slash:
-            raise self._error(f"{what}: {value!r}, for a match that is {kind}")
+            raise self.error(f"{what}: {value!r}, for a match that is {kind}")
         return self._gc.KeyTuple(field, int(IPv4Address(first)), prefix_len=int(length))
 
     def _check_width(self, what: str, value: int, bits: int) -> None:
         if not 0 <= value < 1 << bits:
-            raise self._error(f"{what}: {value} does not fit into {bits} bits")
+            raise self.error(f"{what}: {value} does not fit into {bits} bits")
 
-    def _error(self, what: str) -> SwitchError:
+    def error(self, what: str) -> SwitchError:
+        """That names the switch and the program; it is refused."""
         return self._refusals.error(f"program {self.name}: {what}", refused=True)
-
-
-def _written() -> Iterator[Entry]:
-    """An entry of every kind that the controller writes: of a root, and of a node below it."""
-    leaf = Node("leaf", ranks=(0,), parent="root")
-    tree = Tree((Node("root", nodes=("leaf",), ports=(1,)), leaf))
-    slots = SlotRange(0, 2, 2)
-    memory = {"root": slots, "leaf": slots}
-    placed = JobMapping(1, (1,), forest_of(tree), memory, 1)
-    job = Job(JobSpec("", 1), 1, 0.0, placed, epoch=1)
-    job.members[0] = Endpoint(IPv4Address("10.0.0.1"), 1024, 1)
-    somewhere = DataAddress(IPv4Address("10.0.0.2"), 1024, 1)
-    for node in tree:
-        plan = plan_job(job, node.switch, dict.fromkeys(("root", "leaf"), somewhere))
-        for stage in plan.stages:
-            yield from (item for item in stage if isinstance(item, Entry))
-    yield epoch_mark(1)
-    yield own_address(1)
 
 
 def _shown(field: str, value: Mapping[str, Any]) -> MatchValue:
@@ -178,8 +139,7 @@ def _shown(field: str, value: Mapping[str, Any]) -> MatchValue:
     if set(value) == {"value"} and isinstance(number, int):
         return number
     if "prefix_len" in value:
-        text = str(IPv4Address(number)) if field.endswith("_addr") else str(number)
-        return f"{text}/{value['prefix_len']}"
+        return lpm_text(value["value"], value["prefix_len"], is_ipv4=field.endswith("_addr"))
     if "mask" in value:
         return f"{number}/&{value['mask']}"
     if "low" in value:

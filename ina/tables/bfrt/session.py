@@ -1,37 +1,28 @@
-"""BFRuntime as a :class:`~ina.controller.switches.southbound.interface.SwitchSession`.
+"""BFRuntime as a :class:`~ina.tables.session.SwitchSession`.
 
 The server lets one client *bind* a program, and keeps the bond while that client's stream stands:
 who has it is primary. Nobody can take it away, and nobody is told when it is free, so a backup asks
-again and again. The SDE loads the program; here it is only found, and compared with what the
-controller writes.
+again and again. The SDE loads the program; here it is only found.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import grpc
 
-from ina.controller.config import Config, SwitchConfig
-from ina.controller.switches.plan import FIRST_GROUP, epoch_mark
-from ina.controller.switches.southbound.bfrt.caller import Caller
-from ina.controller.switches.southbound.bfrt.entries import Entries
-from ina.controller.switches.southbound.bfrt.mirrors import Mirrors
-from ina.controller.switches.southbound.bfrt.multicast import Multicast
-from ina.controller.switches.southbound.bfrt.ports import Ports
-from ina.controller.switches.southbound.bfrt.program import Program
-from ina.controller.switches.southbound.bfrt.refusals import Refusals
-from ina.controller.switches.southbound.bfrt.sde import load_client
 from ina.p4 import names
+from ina.tables.bfrt.caller import Caller
+from ina.tables.bfrt.entries import Entries
+from ina.tables.bfrt.multicast import Multicast
+from ina.tables.bfrt.program import Program
+from ina.tables.bfrt.refusals import Refusals
 from ina.tables.errors import SwitchError
-from ina.tables.values import Count, Counter, Entry, Group, Item, MatchValue, PortState
-
-_log = logging.getLogger(__name__)
+from ina.tables.values import AnyItem, Count, Counter, CounterRef, Entry, Group, Match, PortState
 
 SUBSCRIBE_S, SUBSCRIBE_TRIES = 2.0, 5
 """How long the client waits for an answer to its first message, and how often it sends it."""
@@ -43,61 +34,63 @@ BIND_PAUSE_S = 1.0
 FORMER_SELF_ATTEMPTS, FORMER_SELF_PAUSE_S = 10, 0.1
 """A controller that starts again may be faster than the server, which still has its old stream."""
 ALL_PIPES = 0xFFFF
+RESET_TIMEOUT_S = 120.0
+"""For emptying all tables."""
+_SIGN_OF_LIFE = Entry(names.JOBS, (("job", 0), ("epoch", 0)), names.ADMIT_JOB)
+"""Whether there is such an entry does not matter."""
 _T = TypeVar("_T")
-_GROUPS = range(FIRST_GROUP, FIRST_GROUP + names.JOBS_TOTAL)
 
 
-class BfrtSwitch:
-    """A connected session. Use :meth:`connect`; :meth:`close` ends it."""
+class BfrtSession:
+    """Not connected until :meth:`connect`; :meth:`close` ends it."""
 
-    def __init__(self, gc: Any, config: Config, switch: SwitchConfig) -> None:
-        """``gc``: the SDE's client module."""
-        self.address = switch.grpc_addr
-        self.device_id = switch.device_id
-        self.election_id = switch.election_id
+    def __init__(
+        self, gc: Any, address: str, device_id: int, name: str, *, client_id: int, program: str = ""
+    ) -> None:
+        """``gc``: the SDE's client module, as :func:`~ina.tables.bfrt.sde.load_client` has it.
+
+        ``name``: of the switch, for people. ``program``: its name in the SDE; empty: the one that
+        runs.
+        """
+        self.address = address
+        self.device_id = device_id
+        self.election_id = client_id
         self.is_primary = False
         self.lost: str | None = None
-        self._config = switch
-        self._places = config.ports_of(switch)
         self._gc = gc
-        self._refusals = Refusals(gc, f"switch {self.address} device {self.device_id}")
+        self._wanted = program
+        self._refusals = Refusals(gc, name)
         self._caller = Caller(self._refusals, self._hang_up)
-        self._target = gc.Target(device_id=self.device_id, pipe_id=ALL_PIPES)
+        self._target = gc.Target(device_id=device_id, pipe_id=ALL_PIPES)
         self._interface: Any = None
         self._program: Program
         self._entries: Entries
         self._multicast: Multicast
-        self._ports: Ports
-        self._mirrors: Mirrors
         self._owner = "no controller is primary"
         self._lost = asyncio.Event()
         self.heard_s = time.monotonic()
         """When the switch answered last."""
         self._tasks: list[asyncio.Task[None]] = []
+        self._is_busy = False
 
-    @classmethod
-    async def connect(
-        cls, config: Config, switch: SwitchConfig, *, standby: bool = False
-    ) -> BfrtSwitch:
-        """Connects to the BFRuntime server of one of the configuration's switches.
+    async def connect(self, *, standby: bool = False) -> None:
+        """Connects, learns the program and binds it. Once.
 
         ``standby``: where another client has the program, go on as a backup; otherwise that is an
-        error. Raises :class:`SwitchError`, :class:`~ina.errors.MissingToolError` (no SDE).
+        error. Raises :class:`SwitchError`.
         """
-        session = cls(load_client(), config, switch)
         try:
-            await session._caller.call("connect", session._open, CONNECT_TIMEOUT_S)
+            await self._caller.call("connect", self._open, CONNECT_TIMEOUT_S)
             for _ in range(FORMER_SELF_ATTEMPTS):
-                if await session._bind():
+                if await self._bind():
                     break
                 await asyncio.sleep(FORMER_SELF_PAUSE_S)
-            if not session.is_primary and not standby:
-                raise session._refusals.error(session.who_is_primary())
+            if not self.is_primary and not standby:
+                raise self._refusals.error(self.who_is_primary())
         except BaseException:
-            await session.close()
+            await self.close()
             raise
-        session._tasks = [asyncio.create_task(session._probe())]
-        return session
+        self._tasks = [asyncio.create_task(self._probe())]
 
     async def close(self) -> None:
         """Ends the session; the switch keeps its entries."""
@@ -129,28 +122,32 @@ class BfrtSwitch:
         """For people: why this one is not."""
         return self._owner
 
-    async def set_pipeline(self) -> bool:
-        """Compares the program with what the controller writes, and sets up ports and mirrors.
+    async def set_pipeline(self, *, anew: bool = False) -> bool:
+        """The program was loaded by the SDE, whenever that was; returns whether all was emptied.
 
-        Returns False: the program was loaded by the SDE, whenever that was.
+        ``anew``: every table, group, counter and register is as after that.
         """
-        self._program.check(self._config.runs)
-        await self._call("ports", self._set_up)
-        return False
+        if anew:
+            self._is_busy = True
+            try:
+                await self._call("reset", self._entries.clear_all, RESET_TIMEOUT_S)
+            finally:
+                self._is_busy = False
+        return anew
 
     def port_number(self, name: str) -> int:
-        """The device port of a front-panel name; after :meth:`set_pipeline`."""
-        return self._ports.number(name)
+        """Numbers alone are known here."""
+        raise self._refusals.error(f"port {name}: a number is expected")
 
-    async def insert(self, items: Sequence[Item]) -> None:
+    async def insert(self, items: Sequence[AnyItem]) -> None:
         """See :class:`SwitchSession`."""
         await self._call("insert", lambda: self._entries.insert(items))
 
-    async def modify(self, items: Sequence[Item]) -> None:
+    async def modify(self, items: Sequence[AnyItem]) -> None:
         """See :class:`SwitchSession`."""
         await self._call("modify", lambda: self._entries.modify(items))
 
-    async def delete(self, items: Sequence[Item]) -> None:
+    async def delete(self, items: Sequence[AnyItem]) -> None:
         """See :class:`SwitchSession`."""
         await self._call("delete", lambda: self._entries.delete(items))
 
@@ -163,21 +160,21 @@ class BfrtSwitch:
         """See :class:`SwitchSession`."""
         return await self._call("read groups", self._multicast.read)
 
-    async def read_cells(self, cells: Sequence[Counter]) -> list[tuple[Counter, Count]]:
+    async def read_counts(self, refs: Sequence[CounterRef]) -> list[Count]:
         """See :class:`SwitchSession`. Of all pipes together."""
-        return await self._call("read counters", lambda: self._entries.cells(cells))
+        return await self._call("read counters", lambda: [self._entries.count(it) for it in refs])
 
-    async def clear_cells(self, cells: Sequence[Counter]) -> None:
+    async def clear_counts(self, counters: Sequence[Counter]) -> None:
         """See :class:`SwitchSession`."""
-        await self._call("clear counters", lambda: self._entries.clear(cells))
+        await self._call("clear counters", lambda: self._entries.clear(counters))
 
-    async def read_row_counts(self, table: str) -> list[tuple[Mapping[str, MatchValue], Count]]:
+    async def read_row_counts(self, table: str) -> list[tuple[Match, Count]]:
         """See :class:`SwitchSession`."""
         return await self._call("read counters", lambda: self._entries.row_counts(table))
 
     async def read_ports(self) -> list[PortState]:
-        """The configured ports."""
-        return await self._call("read ports", lambda: self._ports.read(self._config.port))
+        """None is known here."""
+        return []
 
     def _open(self) -> None:
         """Connects and learns the program. In the client's thread."""
@@ -194,18 +191,22 @@ class BfrtSwitch:
         except RuntimeError:  # the client says it with a format that nobody filled in
             raise self._refusals.error("no answer from a BFRuntime server") from None
         try:
-            info = self._interface.bfrt_info_get(self._config.program or None)
+            info = self._interface.bfrt_info_get(self._wanted or None)
         except RuntimeError:
             raise self._refusals.error(
-                f"it does not run a program {self._config.program}: which one, bf_switchd's"
+                f"it does not run a program {self._wanted}: which one, bf_switchd's"
                 " configuration says",
                 refused=True,
             ) from None
-        self._program = Program(gc, info, self._refusals)
-        place = (gc, info, self._target, self._refusals)
-        self._multicast, self._ports = Multicast(*place), Ports(*place)
-        self._mirrors = Mirrors(*place)
-        self._entries = Entries(gc, self._target, self._program, self._multicast, self._refusals)
+        self._learn(info)
+
+    def _learn(self, info: Any) -> None:
+        """Of the program's description. In the client's thread."""
+        self._program = Program(self._gc, info, self._refusals)
+        self._multicast = Multicast(self._gc, info, self._target, self._refusals)
+        self._entries = Entries(
+            self._gc, self._target, self._program, self._multicast, self._refusals
+        )
 
     async def _bind(self) -> bool:
         """Whether this client has the program now."""
@@ -223,34 +224,22 @@ class BfrtSwitch:
             return False
         return True
 
-    def _set_up(self) -> None:
-        """In the client's thread."""
-        switch = self._config
-        swept = self._multicast.sweep(_GROUPS)
-        if swept:
-            _log.warning("removed %d multicast nodes that were in no group", swept)
-        self._ports.resolve(
-            [*(port.port for port in switch.port), *(mirror.port for mirror in switch.mirror)]
-        )
-        self._ports.resolve(self._places)
-        for port in switch.port:
-            self._ports.set_up(port)
-        for mirror in switch.mirror:
-            self._mirrors.set_up(mirror, self._ports.number(mirror.port))
-
-    async def _call(self, doing: str, function: Callable[[], _T]) -> _T:
+    async def _call(
+        self, doing: str, function: Callable[[], _T], timeout_s: float | None = None
+    ) -> _T:
         self._check()
         if not self.is_primary:
             raise self._refusals.error(self.who_is_primary())
-        return await self._caller.call(doing, function)
+        return await self._caller.call(doing, function, timeout_s)
 
     async def _probe(self) -> None:
         """The stream tells when the server ends; a machine without power says nothing."""
         while self.lost is None:
             await asyncio.sleep(PROBE_S)
             try:
-                await self._caller.call("probe", self._ask_for_life)
-                self.heard_s = time.monotonic()
+                if not self._is_busy:
+                    await self._caller.call("probe", self._ask_for_life)
+                    self.heard_s = time.monotonic()
             except SwitchError as error:
                 self._end(str(error))
 
@@ -260,7 +249,7 @@ class BfrtSwitch:
         if not self.is_primary:  # who has not bound the program may only ask for its description
             self._interface.bfrt_info_get(self._program.name)
             return
-        self._entries.has(epoch_mark(0))
+        self._entries.has(_SIGN_OF_LIFE)
 
     def _hang_up(self) -> None:
         """Ends what waits for an answer."""

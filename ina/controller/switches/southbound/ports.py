@@ -9,8 +9,8 @@ from typing import Any
 import grpc
 
 from ina.controller.config.tofino import PortConfig
-from ina.controller.switches.southbound.bfrt.refusals import Refusals
 from ina.fabric.ports import PortRef
+from ina.tables.bfrt.refusals import Refusals
 from ina.tables.errors import SwitchError
 from ina.tables.values import PortState
 

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
 import grpc
 
-from ina.controller.switches.southbound.bfrt.multicast import Multicast
-from ina.controller.switches.southbound.bfrt.program import Program
-from ina.controller.switches.southbound.bfrt.refusals import Refusals
+from ina.tables.bfrt.multicast import Multicast
+from ina.tables.bfrt.program import Program
+from ina.tables.bfrt.refusals import Refusals
 from ina.tables.errors import SwitchError
-from ina.tables.values import Count, Counter, Entry, Group, Item, MatchValue
+from ina.tables.values import (
+    AnyItem,
+    Count,
+    Counter,
+    CounterRef,
+    DefaultAction,
+    Entry,
+    Group,
+    Match,
+)
 
 SOFTWARE, HARDWARE = {"from_hw": False}, {"from_hw": True}
 """Whether to read what the driver remembers, or the chip: counters are only there."""
@@ -28,17 +37,22 @@ class Entries:
         self._gc, self._target, self._refusals = gc, target, refusals
         self._program, self._multicast = program, multicast
 
-    def insert(self, items: Iterable[Item]) -> None:
+    def insert(self, items: Iterable[AnyItem]) -> None:
         """In their order."""
-        self._write(items, self._add, self._multicast.insert)
+        self._write(items, self._add, self._multicast.insert, self._set_default)
 
-    def modify(self, items: Iterable[Item]) -> None:
+    def modify(self, items: Iterable[AnyItem]) -> None:
         """In their order."""
-        self._write(items, self._change, self._multicast.modify)
+        self._write(items, self._change, self._multicast.modify, self._set_default)
 
-    def delete(self, items: Iterable[Item]) -> None:
+    def delete(self, items: Iterable[AnyItem]) -> None:
         """In their order; what is not there is no error."""
-        self._write(items, self._remove, lambda group: self._multicast.delete(group.number))
+        self._write(
+            items,
+            self._remove,
+            lambda group: self._multicast.delete(group.number),
+            lambda item: self._program.table(item.table).default_entry_reset(self._target),
+        )
 
     def read(self, tables: Iterable[str]) -> list[Entry]:
         """The entries of these tables."""
@@ -60,38 +74,68 @@ class Entries:
                 return False
             raise
 
-    def row_counts(self, table: str) -> list[tuple[Mapping[str, MatchValue], Count]]:
+    def row_counts(self, table: str) -> list[tuple[Match, Count]]:
         """What each entry has seen."""
         return [
             (self._program.match(key), self._program.count(data))
             for data, key in self._read(table, HARDWARE)
         ]
 
-    def cells(self, cells: Sequence[Counter]) -> list[tuple[Counter, Count]]:
-        """What these cells have seen, in all pipes together."""
-        return [(cell, self._cell(cell)) for cell in cells]
+    def count(self, ref: CounterRef) -> Count:
+        """What it has seen, in all pipes together."""
+        if isinstance(ref, Counter):
+            name, key = ref.name, self._program.cell_key(ref.name, ref.index)
+        else:
+            name, key = ref.table, self._program.key(ref.table, ref.match)
+        for data, _ in self._program.table(name).entry_get(self._target, [key], HARDWARE):
+            return self._program.count(data)
+        raise self._refusals.error(f"there is no {ref}", refused=True)
 
-    def clear(self, cells: Sequence[Counter]) -> None:
+    def clear(self, counters: Iterable[Counter]) -> None:
         """Sets these cells to 0."""
-        for cell in cells:
-            key = self._program.cell_key(cell.name, cell.index)
-            data = self._program.zero(cell.name)
-            self._program.table(cell.name).entry_mod(self._target, [key], [data])
+        for counter in counters:
+            key = self._program.cell_key(counter.name, counter.index)
+            data = self._program.zero(counter.name)
+            self._program.table(counter.name).entry_mod(self._target, [key], [data])
+
+    def clear_all(self) -> None:
+        """Empties every table, group, counter and register that the program does not fix."""
+        for group in self._multicast.read():
+            self._multicast.delete(group.number)
+        for name in self._program.tables():
+            table = self._program.table(name)
+            if table.info.key_field_name_list_get():
+                table.entry_del(self._target, [])
+            if not table.info.has_const_default_action_get():
+                table.default_entry_reset(self._target)
+        for name in self._program.arrays():
+            self._program.table(name).entry_del(self._target, [])
 
     def _write(
         self,
-        items: Iterable[Item],
+        items: Iterable[AnyItem],
         write: Callable[[str, list[Entry]], None],
         write_group: Callable[[Group], None],
+        write_default: Callable[[DefaultAction], None],
     ) -> None:
         """Entries of one table that follow each other go in one message."""
-        for table, run in groupby(items, lambda i: "" if isinstance(i, Group) else i.table):
+        for table, run in groupby(items, lambda it: it.table if isinstance(it, Entry) else ""):
             if table:
                 write(table, [item for item in run if isinstance(item, Entry)])
-            else:
-                for item in run:
-                    assert isinstance(item, Group)
-                    write_group(item)
+                continue
+            for item in run:
+                match item:
+                    case Group():
+                        write_group(item)
+                    case DefaultAction():
+                        write_default(item)
+                    case _:
+                        what = type(item).__name__
+                        raise self._refusals.error(f"{what}: not by BFRuntime", refused=True)
+
+    def _set_default(self, item: DefaultAction) -> None:
+        data = self._program.data(item.table, item.action, item.params)
+        self._program.table(item.table).default_entry_set(self._target, data)
 
     def _add(self, table: str, entries: list[Entry]) -> None:
         self._program.table(table).entry_add(
@@ -126,10 +170,3 @@ class Entries:
         """(data, key) of each entry but the default one."""
         found = self._program.table(table).entry_get(self._target, [], flags)
         return [(data, key) for data, key in found if key is not None and data is not None]
-
-    def _cell(self, cell: Counter) -> Count:
-        key = self._program.cell_key(cell.name, cell.index)
-        found = self._program.table(cell.name).entry_get(self._target, [key], HARDWARE)
-        for data, _ in found:
-            return self._program.count(data)
-        raise self._refusals.error(f"counter {cell.name} has no cell {cell.index}", refused=True)
