@@ -7,8 +7,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "congestion/algorithms.hpp"
@@ -53,33 +51,6 @@ std::optional<std::int64_t> next_deadline_ns(const LoneCore &core, std::int64_t 
 }
 
 }  // namespace
-
-ValueType value_type_of(int type) {
-    if (type < 0 || type > wire::kValueTypeBfloat16) {
-        throw std::invalid_argument("unknown value type " + std::to_string(type));
-    }
-    return static_cast<ValueType>(type);
-}
-
-TensorRequest tensor_request(std::uint64_t id, std::uintptr_t in, std::uintptr_t out,
-                             const nb::tuple &collective) {
-    TensorRequest request;
-    request.id = id;
-    request.in = reinterpret_cast<const void *>(in);
-    request.out = reinterpret_cast<void *>(out);
-    if (collective.size() != 4) throw std::invalid_argument("a collective has 4 numbers");
-    const int op = nb::cast<int>(collective[2]);
-    const int kind = nb::cast<int>(collective[3]);
-    if (op < 0 || op > 1 || kind < 0 || kind >= kCollectiveKinds) {
-        throw std::invalid_argument("unknown collective: reduction " + std::to_string(op) +
-                                    ", kind " + std::to_string(kind));
-    }
-    request.type = value_type_of(nb::cast<int>(collective[0]));
-    request.elems = nb::cast<std::uint64_t>(collective[1]);
-    request.op = static_cast<Reduction>(op);
-    request.kind = static_cast<CollectiveKind>(kind);
-    return request;
-}
 
 void bind_core(nb::module_ &m) {
     bind_recovery(m);

@@ -43,15 +43,6 @@ nb::list undone(const PendingTensor &self) {
 
 }  // namespace
 
-nb::object described(const TensorRequest &request) {
-    return nb::make_tuple(request.id, numbers_of(request));
-}
-
-nb::tuple numbers_of(const Collective &what) {
-    return nb::make_tuple(static_cast<int>(what.type), what.elems, static_cast<int>(what.op),
-                          static_cast<int>(what.kind));
-}
-
 void bind_handover(nb::module_ &m) {
     nb::class_<LaneSnapshot>(m, "LaneSnapshot")
         .def_ro("epoch", &LaneSnapshot::epoch)

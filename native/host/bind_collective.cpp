@@ -1,0 +1,54 @@
+// What Python says of collectives, and is told: ina.protocol.collective.Collective, as a tuple.
+#include <nanobind/nanobind.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "host/bind.hpp"
+
+namespace nb = nanobind;
+
+namespace ina::host {
+
+namespace {
+
+Collective collective_of(const nb::tuple &numbers) {
+    if (numbers.size() != 4) throw std::invalid_argument("a collective has 4 numbers");
+    const int op = nb::cast<int>(numbers[2]);
+    const int kind = nb::cast<int>(numbers[3]);
+    if (op < 0 || op > 1 || kind < 0 || kind >= kCollectiveKinds) {
+        throw std::invalid_argument("unknown collective: reduction " + std::to_string(op) +
+                                    ", kind " + std::to_string(kind));
+    }
+    return {value_type_of(nb::cast<int>(numbers[0])), nb::cast<std::uint64_t>(numbers[1]),
+            static_cast<Reduction>(op), static_cast<CollectiveKind>(kind)};
+}
+
+}  // namespace
+
+ValueType value_type_of(int type) {
+    if (type < 0 || type > wire::kValueTypeBfloat16) {
+        throw std::invalid_argument("unknown value type " + std::to_string(type));
+    }
+    return static_cast<ValueType>(type);
+}
+
+nb::tuple numbers_of(const Collective &what) {
+    return nb::make_tuple(static_cast<int>(what.type), what.elems, static_cast<int>(what.op),
+                          static_cast<int>(what.kind));
+}
+
+TensorRequest tensor_request(std::uint64_t id, std::uintptr_t in, std::uintptr_t out,
+                             const nb::tuple &collective) {
+    TensorRequest request{collective_of(collective)};
+    request.id = id;
+    request.in = reinterpret_cast<const void *>(in);
+    request.out = reinterpret_cast<void *>(out);
+    return request;
+}
+
+nb::object described(const TensorRequest &request) {
+    return nb::make_tuple(request.id, numbers_of(request));
+}
+
+}  // namespace ina::host
