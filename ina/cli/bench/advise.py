@@ -68,17 +68,8 @@ def advise(asked: AdviseOptions) -> None:
     The job is described by its compute time and gradients a step, or by --model, which measures
     them here. What an all-reduce costs on this machine is measured, or read from --costs.
     """
-    parse.numbers("--workers", str(asked.workers), 2, MAX_WORKERS)
+    _check(asked)
     rate = None if asked.link == LOOPBACK else parse.rate_bit_s("--link", asked.link)
-    if asked.model and asked.model not in ddp.MODELS:
-        raise InvalidInputError(f"--model {asked.model}: want one of {', '.join(ddp.MODELS)}")
-    if not asked.model and (asked.compute_ms is None or asked.gradient_mb is None):
-        raise InvalidInputError("want --compute-ms and --gradient-mb, or --model")
-    if asked.model and asked.model not in ddp.COMPUTING_MODELS and asked.compute_ms is None:
-        raise InvalidInputError(
-            f"--model {asked.model}: it has the model's gradients but computes nothing:"
-            " want --compute-ms"
-        )
     outputs = asked.outputs("advise")
     with steps("advise", 2) as bar:
         bar.say("what an all-reduce costs here")
@@ -123,6 +114,19 @@ def advise(asked: AdviseOptions) -> None:
         )
     ]
     outputs.finish(report, COLUMNS, cells, title=f"{advice.bound}-bound, links {asked.link}")
+
+
+def _check(asked: AdviseOptions) -> None:
+    parse.numbers("--workers", str(asked.workers), 2, MAX_WORKERS)
+    if asked.model and asked.model not in ddp.MODELS:
+        raise InvalidInputError(f"--model {asked.model}: want one of {', '.join(ddp.MODELS)}")
+    if not asked.model and (asked.compute_ms is None or asked.gradient_mb is None):
+        raise InvalidInputError("want --compute-ms and --gradient-mb, or --model")
+    if asked.model and asked.model not in ddp.COMPUTING_MODELS and asked.compute_ms is None:
+        raise InvalidInputError(
+            f"--model {asked.model}: it has the model's gradients but computes nothing:"
+            " want --compute-ms"
+        )
 
 
 def _measure_costs() -> Report:

@@ -71,29 +71,36 @@ class HostsOptions(ComparedOptions):
     spoil: SpoilOption = 0
 
 
-@command(HostsOptions)
-def hosts(asked: HostsOptions) -> None:
-    """All-reduce over hosts of several ranks, with nodes on them and without, beside Gloo."""
+def _check(asked: HostsOptions) -> None:
     if not 2 <= asked.ranks <= MAX_WORKERS:
         raise InvalidInputError(f"--ranks {asked.ranks}: want 2 to {MAX_WORKERS}")
     most = MAX_WORKERS // asked.ranks  # without nodes one switch sums all of them
     if not 1 <= asked.count <= most:
         raise InvalidInputError(f"--hosts {asked.count}: want 1 to {most} of {asked.ranks} ranks")
-    element_bytes = dtype_bytes(asked.dtype)
+    dtype_bytes(asked.dtype)
     check_seconds(asked.seconds)
-    wanted = parse.sizes("--sizes", asked.sizes)
-    rates: dict[str, float | None] = {
-        it: parse.rate_bit_s("--link", it) for it in map(str.strip, asked.link.split(","))
-    }
-    outputs = asked.outputs("hosts")
-    check_link(next(iter(rates)))
-    torchrun.require("torch")
-    values = values_for(asked.values, asked.link)
-    case = bench.AllReduceCase(
-        *(asked.dtype, element_bytes, "sum", values, asked.repeats, asked.seconds),
+
+
+def _case(asked: HostsOptions, values: int) -> bench.AllReduceCase:
+    return bench.AllReduceCase(
+        *(asked.dtype, dtype_bytes(asked.dtype), "sum", values, asked.repeats, asked.seconds),
         spoil=asked.spoil,
         host_nodes=True,
     )
+
+
+@command(HostsOptions)
+def hosts(asked: HostsOptions) -> None:
+    """All-reduce over hosts of several ranks, with nodes on them and without, beside Gloo."""
+    _check(asked)
+    wanted, outputs = parse.sizes("--sizes", asked.sizes), asked.outputs("hosts")
+    rates: dict[str, float | None] = {
+        it: parse.rate_bit_s("--link", it) for it in map(str.strip, asked.link.split(","))
+    }
+    check_link(next(iter(rates)))
+    torchrun.require("torch")
+    values = values_for(asked.values, asked.link)
+    case = _case(asked, values)
     links = list(rates)
     if asked.unshaped:
         rates[UNSHAPED] = None

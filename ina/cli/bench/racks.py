@@ -70,9 +70,7 @@ class RacksOptions(ComparedOptions):
     spoil: SpoilOption = 0
 
 
-@command(RacksOptions)
-def racks(asked: RacksOptions) -> None:
-    """All-reduce over racks below a spine whose switches all sum, in turns with Gloo's ring."""
+def _check(asked: RacksOptions) -> None:
     if not 2 <= asked.workers <= _MAX_WORKERS:
         raise InvalidInputError(f"--workers {asked.workers}: want 2 to {_MAX_WORKERS}")
     if not 2 <= asked.count <= min(network.MAX_RACKS, asked.workers):
@@ -80,19 +78,28 @@ def racks(asked: RacksOptions) -> None:
         raise InvalidInputError(
             f"--racks {asked.count}: want 2 to {most} for {asked.workers} workers"
         )
-    element_bytes = dtype_bytes(asked.dtype)
+    dtype_bytes(asked.dtype)
     check_seconds(asked.seconds)
-    wanted, rate = parse.sizes("--sizes", asked.sizes), parse.rate_bit_s("--link", asked.link)
-    rates = {it: parse.rate_bit_s("--uplink", it) for it in map(str.strip, asked.uplink.split(","))}
-    outputs = asked.outputs("racks")
-    check_link(asked.link)
-    torchrun.require("torch")
-    values = values_for(asked.values, asked.link)
-    case = bench.AllReduceCase(
-        *(asked.dtype, element_bytes, "sum", values, asked.repeats, asked.seconds),
+
+
+def _case(asked: RacksOptions, values: int) -> bench.AllReduceCase:
+    return bench.AllReduceCase(
+        *(asked.dtype, dtype_bytes(asked.dtype), "sum", values, asked.repeats, asked.seconds),
         transport="udp",
         spoil=asked.spoil,
     )
+
+
+@command(RacksOptions)
+def racks(asked: RacksOptions) -> None:
+    """All-reduce over racks below a spine whose switches all sum, in turns with Gloo's ring."""
+    _check(asked)
+    wanted, rate = parse.sizes("--sizes", asked.sizes), parse.rate_bit_s("--link", asked.link)
+    rates = {it: parse.rate_bit_s("--uplink", it) for it in map(str.strip, asked.uplink.split(","))}
+    outputs, values = asked.outputs("racks"), values_for(asked.values, asked.link)
+    check_link(asked.link)
+    torchrun.require("torch")
+    case = _case(asked, values)
     networks: list[tuple[str, float | None, float | None]] = [
         (it, rate, uplink_rate) for it, uplink_rate in rates.items()
     ]
