@@ -21,13 +21,13 @@ from ina.controller.config import make_config
 from ina.controller.jobs import tokens
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.numbers import EpochCounter
-from ina.controller.slots.memory import Memory
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
 from ina.controller.service.endpoints import DataPath
 from ina.controller.service.operators import OperatorService
 from ina.controller.service.switchboard import Switchboard
 from ina.controller.service.workers import WorkerService
+from ina.controller.slots.memory import Memory
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.switch import Switch

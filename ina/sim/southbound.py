@@ -21,7 +21,7 @@ from ina.switch.p4runtime.arbitration import Client
 from ina.tables.errors import SwitchError
 from ina.tables.p4runtime import P4RuntimeSession
 from ina.tables.values import AnyItem, Count, Counter, CounterRef, Entry, Group, Match
-from ina.tables.wire import Change, News, news_of
+from ina.tables.wire import News, TableUpdate, news_of
 
 CALL_TIMEOUT_S = 10.0
 """As finsy's client has it."""
@@ -102,7 +102,7 @@ class SimWire:
         """See :class:`Wire`."""
         await self._write("set the program", self._agent.set_program, as_id)
 
-    async def write(self, change: Change, items: Sequence[AnyItem], as_id: int) -> None:
+    async def write(self, change: TableUpdate, items: Sequence[AnyItem], as_id: int) -> None:
         """See :class:`Wire`."""
         rows = [item for item in items if isinstance(item, Entry | Group)]
         assert len(rows) == len(items), "a controller writes entries and groups alone"

@@ -26,16 +26,16 @@ from ina.tables.values import (
     Group,
     Match,
 )
-from ina.tables.wire import Change, News, news_of
+from ina.tables.wire import News, TableUpdate, news_of
 
 PIPELINE_TIMEOUT_S = 120.0
 """A soft switch compiles the program to native code when it sees it for the first time."""
 _FIRST_BACKOFF_MS, _MAX_BACKOFF_MS = 100, 1000
 _MAX_METADATA_BYTES = 64 << 10
 _UPDATES = {
-    Change.INSERT: p4r.Update.INSERT,
-    Change.MODIFY: p4r.Update.MODIFY,
-    Change.DELETE: p4r.Update.DELETE,
+    TableUpdate.INSERT: p4r.Update.INSERT,
+    TableUpdate.MODIFY: p4r.Update.MODIFY,
+    TableUpdate.DELETE: p4r.Update.DELETE,
 }
 
 
@@ -145,7 +145,7 @@ class GrpcWire:
         if await self._cookie() is not None:
             # BMv2 forgets to clear them: a group made anew would send each result twice.
             groups = await self._read([Entities.groups()])
-            await self._update(Change.DELETE, groups, as_id)
+            await self._update(TableUpdate.DELETE, groups, as_id)
         channel = self._client.channel
         assert channel is not None
         stub: Any = p4r_grpc.P4RuntimeStub(channel)
@@ -160,16 +160,16 @@ class GrpcWire:
         except grpc.RpcError as error:
             raise self._translated(P4ClientError(error, "set pipeline")) from None
 
-    async def write(self, change: Change, items: Sequence[AnyItem], as_id: int) -> None:
+    async def write(self, change: TableUpdate, items: Sequence[AnyItem], as_id: int) -> None:
         """See :class:`Wire`. Refuses what the program has no name or no bits for."""
         encoded = []
         for item in items:
-            if change is Change.DELETE and isinstance(item, DefaultAction):
+            if change is TableUpdate.DELETE and isinstance(item, DefaultAction):
                 item = DefaultAction(item.table, "")
             try:
                 encoded.append(self._entities.encode(item))
             except ValueError as error:
-                if change is not Change.DELETE:  # what cannot be said cannot be there
+                if change is not TableUpdate.DELETE:  # what cannot be said cannot be there
                     raise self._error(str(error), refused=True) from None
         await self._update(change, encoded, as_id)
 
@@ -195,7 +195,7 @@ class GrpcWire:
     async def clear_counts(self, counters: Sequence[Counter], as_id: int) -> None:
         """See :class:`Wire`."""
         zero = [self._entities.counter(counter, is_zero=True) for counter in counters]
-        await self._update(Change.MODIFY, zero, as_id)
+        await self._update(TableUpdate.MODIFY, zero, as_id)
 
     async def read_row_counts(self, table: str) -> list[tuple[Match, Count]]:
         """See :class:`Wire`."""
@@ -239,7 +239,9 @@ class GrpcWire:
         except P4ClientError as error:
             raise self._translated(error) from None
 
-    async def _update(self, change: Change, entities: Iterable[p4r.Entity], as_id: int) -> None:
+    async def _update(
+        self, change: TableUpdate, entities: Iterable[p4r.Entity], as_id: int
+    ) -> None:
         updates = [p4r.Update(type=_kind(change, entity), entity=entity) for entity in entities]
         if not updates:
             return
@@ -249,7 +251,7 @@ class GrpcWire:
         try:
             await self._client.request(request)
         except P4ClientError as error:
-            if not (change is Change.DELETE and error.is_not_found_only):
+            if not (change is TableUpdate.DELETE and error.is_not_found_only):
                 raise self._translated(error) from None
 
     def _translated(self, error: P4ClientError) -> SwitchError:
@@ -263,7 +265,7 @@ class GrpcWire:
         return error
 
 
-def _kind(change: Change, entity: p4r.Entity) -> p4r.Update.Type.ValueType:
+def _kind(change: TableUpdate, entity: p4r.Entity) -> p4r.Update.Type.ValueType:
     """A default action is always there: it is modified, to the program's own by one without it."""
     is_default = entity.HasField("table_entry") and entity.table_entry.is_default_action
     return p4r.Update.MODIFY if is_default else _UPDATES[change]

@@ -16,7 +16,7 @@ from ina.tables.entities import ProgramFiles
 from ina.tables.errors import SwitchError
 from ina.tables.grpc_wire import GrpcWire
 from ina.tables.values import AnyItem, Count, Counter, CounterRef, Entry, Group, Match, PortState
-from ina.tables.wire import Change, Standing, Wire
+from ina.tables.wire import Standing, TableUpdate, Wire
 
 CONNECT_TIMEOUT_S = 10.0
 FORMER_SELF_ATTEMPTS, FORMER_SELF_PAUSE_S = 10, 0.1
@@ -164,15 +164,15 @@ class P4RuntimeSession:
 
     async def insert(self, items: Sequence[AnyItem]) -> None:
         """See :class:`SwitchSession`."""
-        await self._write(Change.INSERT, items)
+        await self._write(TableUpdate.INSERT, items)
 
     async def modify(self, items: Sequence[AnyItem]) -> None:
         """See :class:`SwitchSession`."""
-        await self._write(Change.MODIFY, items)
+        await self._write(TableUpdate.MODIFY, items)
 
     async def delete(self, items: Sequence[AnyItem]) -> None:
         """See :class:`SwitchSession`."""
-        await self._write(Change.DELETE, items)
+        await self._write(TableUpdate.DELETE, items)
 
     async def read_entries(self, table: str = "") -> list[Entry]:
         """See :class:`SwitchSession`."""
@@ -205,7 +205,7 @@ class P4RuntimeSession:
         primary_id = self.primary_id if self.writes_for_primary else 0
         return primary_id or self.election_id
 
-    async def _write(self, change: Change, items: Sequence[AnyItem]) -> None:
+    async def _write(self, change: TableUpdate, items: Sequence[AnyItem]) -> None:
         if items:
             await self._ask(self._wire.write, change, items, self._as_id)
         else:

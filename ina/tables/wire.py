@@ -37,7 +37,7 @@ def news_of(update: p4r.MasterArbitrationUpdate) -> News:
     return News(standing, U128.decode(update.election_id))
 
 
-class Change(Enum):
+class TableUpdate(Enum):
     """What becomes of items."""
 
     INSERT = "insert"
@@ -83,7 +83,7 @@ class Wire(Protocol):
         """Sets it, whatever runs: tables, groups, counters and registers are as at power-on."""
         ...
 
-    async def write(self, change: Change, items: Sequence[AnyItem], as_id: int) -> None:
+    async def write(self, change: TableUpdate, items: Sequence[AnyItem], as_id: int) -> None:
         """Does it to all, though some may fail. To delete what is not there is no error."""
         ...
 

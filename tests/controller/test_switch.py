@@ -28,7 +28,7 @@ from ina.tables.grpc_wire import GrpcWire
 from ina.tables.p4runtime import P4RuntimeSession
 from ina.tables.session import SwitchSession
 from ina.tables.values import Entry, Group, Item
-from ina.tables.wire import Change
+from ina.tables.wire import TableUpdate
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
 from tests.controller.proxy import Proxy
@@ -285,9 +285,9 @@ def test_groups_are_deleted_before_another_pipeline_is_set(
     update = GrpcWire._update
 
     async def noted(
-        wire: GrpcWire, change: Change, entities: Sequence[p4r.Entity], as_id: int
+        wire: GrpcWire, change: TableUpdate, entities: Sequence[p4r.Entity], as_id: int
     ) -> None:
-        assert change is Change.DELETE
+        assert change is TableUpdate.DELETE
         groups = (it.packet_replication_engine_entry.multicast_group_entry for it in entities)
         deleted.extend(group.multicast_group_id for group in groups)
         await update(wire, change, entities, as_id)

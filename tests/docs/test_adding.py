@@ -10,7 +10,7 @@ from tests.docs.runner import ROOT
 
 PAGE = ROOT / "docs" / "architecture.md"
 SEAMS = {
-    *("mode", "collective", "codec", "framing", "transport", "emitter", "window algorithm"),
+    *("mode", "collective", "codec", "framing", "transport", "target", "window algorithm"),
     *("placement policy", "memory policy", "scenario", "benchmark", "door", "noun"),
 }
 _PATH = re.compile(r"`((?:[\w.]+/)+[\w.]*)`")
