@@ -29,6 +29,10 @@ def key_of(rank: int) -> bytes:
     return b"key of rank %d" % rank
 
 
+LOOK_S = 0.02
+"""How often it is looked for what no call tells."""
+
+
 class FakeController(Servicer):  # type: ignore[misc]
     """Programs the switch model once all workers have joined. Use it as a context manager.
 
@@ -101,9 +105,12 @@ class FakeController(Servicer):  # type: ignore[misc]
         self._pool.shutdown()
 
     def until(self, what: Any, timeout_s: float = 30.0) -> None:
-        """Wait for a condition over what the workers have said."""
+        """Wait for a condition over what the workers have said, or have made of what they heard."""
+        end_s = time.monotonic() + timeout_s
         with self._changed:
-            assert self._changed.wait_for(what, timeout_s), "the worker has not said it"
+            while not what():
+                assert time.monotonic() < end_s, "the worker has not said it"
+                self._changed.wait(LOOK_S)
 
     def tell(self, event: pb2.JobEvent) -> None:
         """Send an event to all who watch."""

@@ -168,18 +168,6 @@ def test_training_outlives_its_controller() -> None:
         reduce_all(sessions)
 
 
-def test_a_silent_controller_in_a_ranks_process_means_that_the_rank_is_dead() -> None:
-    with job(lease_s=0.3, controller_with_rank=1) as (fake, sessions):
-        fake.stop()
-        with pytest.raises(
-            WorkerLostError, match=r"rank 0 of 2: rank 1 is dead, stopped or .*"
-        ) as lost:
-            sessions[0].all_reduce(ONES)
-        assert lost.value.ranks == (1,)
-        assert sessions[1].error() is None  # which is that rank
-        fake.start()  # so that they can leave
-
-
 def test_a_switch_that_refuses_for_a_lease_is_lost() -> None:
     with job(lease_s=0.5) as (fake, sessions):
         reduce_all(sessions)

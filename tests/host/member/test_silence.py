@@ -72,6 +72,18 @@ def test_a_stream_that_is_open_proves_that_the_rank_with_the_controller_lives() 
     in_virtual_time(work)
 
 
+def test_the_rank_with_the_controller_does_not_take_itself_for_dead() -> None:
+    async def work() -> None:
+        member = started(controller_with_rank=0)
+        await asyncio.sleep(5.0)
+        member.wire.error, member.wire.refuses, member.wire.stream_begins = AWAY, True, False
+        member.wire.streams[-1].cancel()
+        await asyncio.sleep(10 * LEASE_S)
+        assert member.latch.settled() is None
+
+    in_virtual_time(work)
+
+
 class Refused(Member):
     """Each heartbeat finds that packets were refused since the last."""
 
