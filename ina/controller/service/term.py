@@ -24,7 +24,7 @@ from ina.controller.service.operators import OperatorService
 from ina.controller.service.workers import WorkerService
 from ina.controller.slots.memory import Memory
 from ina.controller.slots.rebalancer import Rebalancer
-from ina.controller.store import Claim
+from ina.controller.store import Claim, Store
 from ina.controller.surroundings import Surroundings
 from ina.controller.switches.capacity import Capacity, one_pipe
 from ina.controller.switches.data_address import data_address
@@ -62,17 +62,8 @@ class Term:
         if config.is_fabric:
             outages = Outages(fabric, record, events, store.load_down())
         self.switches = _switches(config, fabric, links)
-        epochs = EpochCounter(store.last_epoch() or 0, surroundings.unix_s)
-        self.registry = Registry(
-            {name: switch.capacity for name, switch in self.switches.items()},
-            epochs,
-            # A job has one number, wherever it is.
-            range(MARK_JOB + 1, min(capabilities(it.config.runs).jobs for it in links.values())),
-            admission=admission_of(config),
-            sharing=_sharing(config, fabric, links, self.switches, outages),
-            placement=None if outages is None else _router(config, fabric, links, outages),
-            room=lambda registry: Memory(config.jobs, registry, clock=clock),
-            surroundings=surroundings,
+        self.registry = _registry(
+            config, fabric, links, self.switches, outages, store, surroundings
         )
         memory, router = self.registry.room, self.registry.placement
         assert isinstance(memory, Memory)
@@ -150,6 +141,29 @@ def admission_of(config: Config) -> Admission:
     """The rules of a configuration."""
     jobs = config.jobs
     return Admission(config.tenants, preempt=jobs.preempt, unjoined_s=jobs.unjoined_s)
+
+
+def _registry(
+    config: Config,
+    fabric: Fabric,
+    links: Mapping[str, SwitchLink],
+    switches: Mapping[str, Switch],
+    outages: Outages | None,
+    store: Store,
+    surroundings: Surroundings,
+) -> Registry:
+    """Of no jobs yet."""
+    return Registry(
+        {name: switch.capacity for name, switch in switches.items()},
+        EpochCounter(store.last_epoch() or 0, surroundings.unix_s),
+        # A job has one number, wherever it is.
+        range(MARK_JOB + 1, min(capabilities(it.config.runs).jobs for it in links.values())),
+        admission=admission_of(config),
+        sharing=_sharing(config, fabric, links, switches, outages),
+        placement=None if outages is None else _router(config, fabric, links, outages),
+        room=lambda registry: Memory(config.jobs, registry, clock=surroundings.monotonic_s),
+        surroundings=surroundings,
+    )
 
 
 def _switches(config: Config, fabric: Fabric, links: Mapping[str, SwitchLink]) -> dict[str, Switch]:

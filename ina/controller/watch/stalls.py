@@ -147,28 +147,17 @@ def find_stall(
     epochs = list(roots)
     age = {rank: _index(epochs, report.progress.mapping_epoch) for rank, report in reports.items()}
     unsure: list[int] = []
-    held_up = [
-        rank for rank in here if rank in reports and reports[rank].is_held_up and age[rank] != _GONE
-    ]
+    said = here & reports.keys()
+    held_up = [rank for rank in said if reports[rank].is_held_up and age[rank] != _GONE]
     if not held_up:
         return None
     since_s = min(reports[rank].silent_since_s for rank in held_up)
     oldest_age = min(age[rank] for rank in held_up)
-    known, silent = [], []
-    for rank in sorted(here):
-        report = reports.get(rank)
-        heard_s = since_s if report is None else report.at_s
-        if report is not None and age[rank] > oldest_age:
-            continue
-        is_of_now = report is not None and age[rank] != _GONE and heard_s >= since_s
-        if is_of_now and age[rank] < oldest_age:
-            silent.append(rank)  # it has sent nothing there yet
-        elif is_of_now and reports[rank].progress.lane_seqs:
-            known.append(rank)
-        elif now_s - heard_s > STALE_HEARTBEATS * heartbeat_s:
-            silent.append(rank)
-        else:
-            return UNDECIDED
+    told = {rank: reports.get(rank) for rank in sorted(here)}
+    heard = _heard(told, age, oldest_age, since_s, now_s - STALE_HEARTBEATS * heartbeat_s)
+    if heard is None:
+        return UNDECIDED
+    known, silent = heard
     lanes = np.array([reports[rank].progress.lane_seqs for rank in known], np.uint32)
     if not lanes.size:
         return UNDECIDED
@@ -196,6 +185,32 @@ def find_stall(
     seq = (int(lanes[0, 0]) + int(oldest[lane])) & 0xFFFF_FFFF
     root, slot = _slot(roots[epochs[oldest_age]], seq, lanes.shape[1])
     return Stall(seq, slot, tuple(sorted(missing)), tuple(waits), since_s, tuple(unsure), root=root)
+
+
+def _heard(
+    reports: Mapping[int, Report | None],
+    age: Mapping[int, int],
+    oldest_age: int,
+    since_s: float,
+    late_s: float,
+) -> tuple[list[int], list[int]] | None:
+    """Ranks that have said what is on their lanes, and ranks that have sent nothing there; None:
+    some have yet to say it. ``late_s``: who has said nothing since then is not waited for."""
+    known, silent = [], []
+    for rank, report in reports.items():
+        heard_s = since_s if report is None else report.at_s
+        if report is not None and age[rank] > oldest_age:
+            continue
+        is_of_now = report is not None and age[rank] != _GONE and heard_s >= since_s
+        if is_of_now and age[rank] < oldest_age:
+            silent.append(rank)  # it has sent nothing there yet
+        elif is_of_now and report is not None and report.progress.lane_seqs:
+            known.append(rank)
+        elif heard_s < late_s:
+            silent.append(rank)
+        else:
+            return None
+    return known, silent
 
 
 def _newest_sent(
