@@ -62,9 +62,8 @@ METHODS: dict[str, tuple[type[Message], bool]] = {
 
 
 @pytest.fixture(scope="module")
-def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SoftSwitch]:
-    cache = tmp_path_factory.mktemp("pipelines")
-    with SoftSwitch([UdpPort(1), UdpPort(2)], target=default_target(cache)) as running:
+def switch(cache_dir: Path) -> Iterator[SoftSwitch]:
+    with SoftSwitch([UdpPort(1), UdpPort(2)], target=default_target(cache_dir)) as running:
         yield running
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import random
 import shutil
 import struct
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -88,20 +91,36 @@ def cc(tmp_path_factory: pytest.TempPathFactory) -> str:
     return cc
 
 
-def sanitized(cc: str, source: str, tmp_path: Path) -> Path:
-    """The driver with the generated code in it, under both sanitizers."""
-    generated = tmp_path / "pipeline.c"
-    generated.write_text(source)
-    program = tmp_path / "driver"
+@functools.cache
+def headers() -> bytes:
+    """What generated C and the driver include, and the driver."""
+    folders = [Path(path) for path in INCLUDES if path != "-I"]
+    found = sorted(path for folder in folders for path in folder.glob("*.h"))
+    return b"".join(path.read_bytes() for path in [*found, DRIVER])
+
+
+def sanitized(cc: str, program: Path, cache_dir: Path) -> Path:
+    """The driver with the program's C in it, under both sanitizers; kept from run to run."""
     command = [cc, *FLAGS, "-Wall", "-Wextra", "-Werror", *INCLUDES, "-pthread"]
-    built = subprocess.run(
-        [*command, str(generated), str(DRIVER), "-o", str(program)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert built.returncode == 0, built.stderr[:2000]
-    return program
+    source = emit_c(make_plan(load_program(program)), "test")
+    version = subprocess.run([cc, "--version"], capture_output=True, timeout=60, check=True).stdout
+    parts = [source.encode(), headers(), version, "\0".join(command).encode()]
+    kept = cache_dir / "sanitized" / hashlib.sha256(b"\0".join(parts)).hexdigest()
+    if kept.exists():
+        return kept
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+        generated, made = Path(folder, "pipeline.c"), Path(folder, "driver")
+        generated.write_text(source)
+        built = subprocess.run(
+            [*command, str(generated), str(DRIVER), "-o", str(made)],
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert built.returncode == 0, built.stderr[:2000]
+        made.replace(kept)
+    return kept
 
 
 def run(program: Path, records: bytes) -> None:
@@ -112,17 +131,13 @@ def run(program: Path, records: bytes) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", NAMES)
-def test_no_sanitizer_complains(name: str, cc: str, tmp_path: Path) -> None:
-    program = sanitized(
-        cc, emit_c(make_plan(load_program(PROGRAMS / f"{name}.json")), "test"), tmp_path
-    )
+def test_no_sanitizer_complains(name: str, cc: str, cache_dir: Path) -> None:
+    program = sanitized(cc, PROGRAMS / f"{name}.json", cache_dir)
     packets = random_packets(2, 2000, 200)
     run(program, b"".join(struct.pack("<II", port, len(d)) + d for port, d in packets))
 
 
 @pytest.mark.timeout(600)
-def test_no_sanitizer_complains_of_the_pool(cc: str, tmp_path: Path) -> None:
-    program = sanitized(
-        cc, emit_c(make_plan(load_program(compiled(64).bmv2_json)), "test"), tmp_path
-    )
+def test_no_sanitizer_complains_of_the_pool(cc: str, cache_dir: Path) -> None:
+    program = sanitized(cc, compiled(64).bmv2_json, cache_dir)
     run(program, pool_frames(64, 20_000))
