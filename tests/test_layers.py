@@ -197,7 +197,7 @@ ROOMS["cli"] = {
     "doctor": {"common", "job"},
     "switch": {"common", "job", "log_options"},
     "controller": {"common", "log_options", "switch"},
-    "aggregator": {"log_options", "switch"},
+    "aggregator": {"common", "log_options", "switch"},
     "main": {"common", "lazy", "log_options"},
 }
 # Of all packages, these alone import torch, which may be absent.

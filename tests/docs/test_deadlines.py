@@ -38,7 +38,7 @@ NO_WAITS = {
     "ina/controller/slots/needs.py::UNKNOWN_LEFT_S": "the same",
     "ina/controller/memory/restraint.py::REFILL_S": "how long resizes count",
     "ina/controller/windows/seen.py::APART_S": "between two reports that are compared",
-    "ina/cli/job/command.py::plan(round_trip_s)": "what a job is planned with",
+    "ina/cli/job/command.py::PlanOptions.round_trip_s": "what a job is planned with",
     "ina/congestion/own.py::_MOST_GAP_NS": "what a window may say",
     "ina/host/options.py::MAX_OP_TIMEOUT_S": "what a caller may ask for",
     "ina/cli/sim/command.py::fuzz_command(budget_s)": "how long a search may take",
