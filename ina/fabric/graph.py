@@ -1,23 +1,17 @@
 """How switches and hosts are joined: who is behind which port, and the ways between switches. Pure.
 
-Of several shortest ways between two switches there is always one that is meant: the one whose links
-come first in the file, as :func:`_weight` puts it. So the way back is the way there, and every part
-of a way is the way between its ends. That is what lets a switch know from where to expect what
-another one sends.
+Ways are those of :mod:`ina.fabric.ways`, links in the order of the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Address
 
-import networkx
-import numpy as np
-import numpy.typing as npt
-
 from ina.fabric.ports import PortRef
+from ina.fabric.ways import FAR, Ints, Ways
 
 
 @dataclass(frozen=True)
@@ -63,15 +57,16 @@ class Fabric:
         self.links = tuple(links)
         self.hosts = dict(hosts or {})
         self.data_ports = {name: (data_ports or {}).get(name, 1) for name in self.switches}
-        self._graph = networkx.Graph()
-        self._graph.add_nodes_from(self.switches)
+        self._order = {name: number for number, name in enumerate(self.switches)}
+        self._joined: dict[tuple[int, int], int] = {}
         for number, link in enumerate(self.links):
-            if not self._graph.has_edge(*link.switches):  # a second cable is no other way
-                weight = _weight(number, len(self.links))
-                self._graph.add_edge(*link.switches, weight=weight, link=link)
+            one, other = (self._order[name] for name in link.switches)
+            # A second cable is no other way.
+            number = self._joined.setdefault((one, other), number)
+            self._joined[other, one] = number
 
     def __contains__(self, switch: object) -> bool:
-        return switch in self._graph
+        return switch in self._order
 
     def order(self, switch: str) -> int:
         """Its number in the configuration."""
@@ -79,11 +74,18 @@ class Fabric:
 
     def path(self, start: str, end: str) -> tuple[str, ...]:
         """The switches on the way, both ends among them; empty: there is none."""
-        return self._paths[start].get(end, ())
+        if end not in self:
+            return ()
+        way = self._paths.get((start, end))
+        if way is None:
+            numbers = self.ways.shortest(self._order[start], self._order[end])
+            way = self._paths[start, end] = tuple(self.switches[it] for it in numbers)
+        return way
 
     def hops(self, start: str, end: str) -> int | None:
         """Links on the way; None: there is none."""
-        return len(self.path(start, end)) - 1 if self.path(start, end) else None
+        hops = int(self.ways.hops[self._order[start], self._order[end]])
+        return None if hops == FAR else hops
 
     def port_towards(self, switch: str, other: str) -> PortRef:
         """The port of ``switch`` through which another one is reached.
@@ -106,8 +108,7 @@ class Fabric:
 
     def link(self, one: str, other: str) -> Link:
         """The one that ways between two switches take, which it joins."""
-        found: Link = self._graph.edges[one, other]["link"]
-        return found
+        return self.links[self._joined[self._order[one], self._order[other]]]
 
     def port_to_host(self, switch: str, address: IPv4Address) -> PortRef:
         """The port of any switch behind which a host is.
@@ -118,34 +119,18 @@ class Fabric:
         return place.port if place.switch == switch else self.port_towards(switch, place.switch)
 
     @cached_property
-    def next_hops(self) -> npt.NDArray[np.int64]:
+    def ways(self) -> Ways:
+        """Between switches, by their numbers."""
+        return Ways(len(self.switches), self._joined)
+
+    @property
+    def next_hops(self) -> Ints:
         """(switches, switches), by number: the next one on the way to the first from the second.
 
         -1: there is none.
         """
-        found = np.full((len(self.switches), len(self.switches)), -1, dtype=np.int64)
-        for start, paths in self._paths.items():
-            for end, path in paths.items():
-                if len(path) > 1:
-                    found[self._order[end], self._order[start]] = self._order[path[1]]
-        return found
+        return self.ways.next_places
 
     @cached_property
-    def _order(self) -> Mapping[str, int]:
-        return {name: number for number, name in enumerate(self.switches)}
-
-    @cached_property
-    def _paths(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-        found: Iterable[tuple[str, dict[str, list[str]]]] = networkx.all_pairs_dijkstra_path(
-            self._graph
-        )
-        return {start: {end: tuple(path) for end, path in paths.items()} for start, paths in found}
-
-
-def _weight(number: int, links: int) -> int:
-    """Of link ``number``, so that no two ways between two switches weigh the same.
-
-    One more link always weighs more; of as many, the way weighs less whose last link in the file's
-    order, of those that the other has not, comes earlier.
-    """
-    return (1 << links) + (1 << number)
+    def _paths(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        return {}

@@ -7,7 +7,6 @@ its shortest ways, and a node of a tree takes them at one port.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 
 from ina.fabric.graph import Fabric, Link, Place
@@ -30,7 +29,7 @@ def joined(topology: Topology) -> Fabric:
             top, topology.port_towards(top, host), rate_bits_per_s=host_rate(topology, host)
         )
         for host in topology.hosts
-        if (top := top_of(topology, host))
+        if (top := topology.nearest(host, "p4"))
     }
     return Fabric([name for name in topology.switches if _sums(topology, name)], links, hosts)
 
@@ -43,21 +42,6 @@ def rate_bits_per_s(cable: Cable) -> float:
 def host_rate(topology: Topology, host: str) -> float:
     """Of its cable."""
     return next(rate_bits_per_s(it) for it in topology.cables if host in (it.one, it.other))
-
-
-def top_of(topology: Topology, host: str) -> str:
-    """The P4 switch that is nearest to a host; empty: no way leads to one."""
-    waiting = deque([topology.switch_of(host)])
-    seen = set(waiting)
-    while waiting:
-        node = waiting.popleft()
-        if _sums(topology, node):
-            return node
-        for there in topology.neighbours[node].values():
-            if there in topology.switches and there not in seen:
-                seen.add(there)
-                waiting.append(there)
-    return ""
 
 
 def are_islands(topology: Topology) -> bool:

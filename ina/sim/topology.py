@@ -7,12 +7,13 @@ from the order of the cables.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from ipaddress import IPv4Address
 
+from ina.fabric.ways import FAR, Ways
 from ina.protocol.addresses import mac_of
 from ina.sim.errors import ScenarioError
 from ina.sim.ways import Way
@@ -138,30 +139,46 @@ class Topology:
         return {**self._routes_to(last), last: [self._port_of[to]]}
 
     def _routes_to(self, to: str) -> Mapping[str, Sequence[int]]:
-        if to in self._routes:
-            return self._routes[to]
-        distance = {to: 0}
-        waiting = deque([to])
-        while waiting:
-            node = waiting.popleft()
-            for there in self.neighbours[node].values():
-                if there in self.switches and there not in distance:
-                    distance[there] = distance[node] + 1
-                    waiting.append(there)
-        self._routes[to] = {
-            switch: [
-                port
-                for port, there in self.neighbours[switch].items()
-                if distance.get(there, len(distance)) == distance[switch] - 1
-            ]
-            for switch in self.switches
-            if switch in distance and switch != to
-        }
+        if to not in self._routes:
+            hops = self.ways.hops[self._number[to]]
+            self._routes[to] = {
+                switch: [
+                    port
+                    for port, there in self.neighbours[switch].items()
+                    if there in self.switches
+                    and hops[self._number[there]] == hops[self._number[switch]] - 1
+                ]
+                for switch in self.switches
+                if 0 < hops[self._number[switch]] < FAR
+            }
         return self._routes[to]
 
     @cached_property
     def _routes(self) -> dict[str, Mapping[str, Sequence[int]]]:
         return {}
+
+    def nearest(self, host: str, kind: str) -> str:
+        """The switch of a kind that is nearest to a host, and comes first; empty: there is none."""
+        at = self.switch_of(host)
+        if at not in self.switches:
+            return ""
+        hops = self.ways.hops[self._number[at]]
+        near = min(self.of_kind(kind), key=lambda it: hops[self._number[it]], default="")
+        return near if near and hops[self._number[near]] < FAR else ""
+
+    @cached_property
+    def ways(self) -> Ways:
+        """Between switches, by their numbers."""
+        joined: dict[tuple[int, int], int] = {}
+        for number, cable in enumerate(self.cables):
+            if cable.one in self.switches and cable.other in self.switches:
+                one, other = self._number[cable.one], self._number[cable.other]
+                joined[other, one] = joined.setdefault((one, other), number)
+        return Ways(len(self.switches), joined)
+
+    @cached_property
+    def _number(self) -> Mapping[str, int]:
+        return {name: number for number, name in enumerate(self.switches)}
 
     @cached_property
     def _port_of(self) -> Mapping[str, int]:

@@ -12,7 +12,7 @@ from ina.sim.draw import draw
 from ina.sim.ladder import ladder, recorder
 from ina.sim.minimise import minimise
 from ina.sim.placing import placed
-from ina.sim.racks import joined, top_of, tree_of
+from ina.sim.racks import joined, tree_of
 from ina.sim.reading import check, make
 from ina.sim.report import Report
 from ina.sim.run import Simulation
@@ -140,7 +140,7 @@ def test_a_controller_sees_p4_switches_and_who_is_behind_them() -> None:
 
 def test_hosts_that_no_p4_switch_is_near_are_behind_none() -> None:
     topology = Topology(("h1",), {"x": "plain", "s": "p4"}, (Cable("h1", "x"),))
-    assert top_of(topology, "h1") == ""
+    assert topology.nearest("h1", "p4") == ""
     assert joined(topology).hosts == {}
 
 

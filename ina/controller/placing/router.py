@@ -31,7 +31,7 @@ from ina.controller.routing.policies import policy
 from ina.controller.routing.policies.nearest import Nearest as NearestPolicy
 from ina.controller.routing.policy import Situation
 from ina.controller.routing.realise import Realiser, stripes_of
-from ina.controller.routing.ways import ways_of
+from ina.controller.routing.ways import NetworkWays
 from ina.fabric.graph import Fabric
 from ina.fabric.ports import PortNumber
 from ina.p4.builds import packet_bytes
@@ -154,7 +154,7 @@ class Router:
             return realiser.forest(racks, stripes)
         except (RoutingError, JobRequestError) as error:
             sums = network.sums & (network.slots >= demand.slots)
-            trees = forwarded_trees(ways_of(network), demand, sums)
+            trees = forwarded_trees(NetworkWays(network), demand, sums)
             if not trees:
                 raise
             _log.warning("job %r: %s; one tree by the fabric's own ways instead", job, error)

@@ -22,7 +22,8 @@ from ina.controller.routing.forwarded import forwarded_trees
 from ina.controller.routing.loads import loads_of_job, slots_for
 from ina.controller.routing.network import Bools, Floats, Ints, Network
 from ina.controller.routing.plan import PlannedTree, Stripe, Way
-from ina.controller.routing.ways import FAR, Ways
+from ina.controller.routing.ways import NetworkWays
+from ina.fabric.ways import FAR
 
 MOST = 64
 """Candidates of a job."""
@@ -42,7 +43,7 @@ class Candidates:
     """Of one job."""
 
     demand: Demand
-    ways: Ways
+    ways: NetworkWays
     roots: Ints
     """(candidates,)"""
     nodes: Bools
@@ -107,7 +108,7 @@ def _climb(place: int, towards: Ints, nodes: Bools, way: Way) -> Way:
 
 
 def candidates_of(
-    ways: Ways, demand: Demand, *, most: int = MOST, free: Ints | None = None
+    ways: NetworkWays, demand: Demand, *, most: int = MOST, free: Ints | None = None
 ) -> Candidates:
     """Those that use fewest cables, among them as many roots as there may be.
 
@@ -135,7 +136,9 @@ def candidates_of(
         return trees_alone(ways, demand, trees)
 
 
-def candidates_at(ways: Ways, demand: Demand, roots: Ints, free: Ints | None = None) -> Candidates:
+def candidates_at(
+    ways: NetworkWays, demand: Demand, roots: Ints, free: Ints | None = None
+) -> Candidates:
     """Of these roots alone, for a job whose lanes are all summed there. Raises
     :class:`RoutingError`: none of them can be."""
     network = ways.network
@@ -148,7 +151,7 @@ def candidates_at(ways: Ways, demand: Demand, roots: Ints, free: Ints | None = N
     return _made(ways, demand, roots[sums[roots]], [sums], len(roots))
 
 
-def _masks(ways: Ways, roots: Ints, racks: Ints, sums: Bools) -> Iterator[Bools]:
+def _masks(ways: NetworkWays, roots: Ints, racks: Ints, sums: Bools) -> Iterator[Bools]:
     """Which places sum: all; where few are slow all but some of these, in each combination; where
     many are, all but tops of racks."""
     network = ways.network
@@ -170,7 +173,7 @@ def _masks(ways: Ways, roots: Ints, racks: Ints, sums: Bools) -> Iterator[Bools]
 
 
 def _made(
-    ways: Ways,
+    ways: NetworkWays,
     demand: Demand,
     roots: Ints,
     masks: Sequence[Bools],
@@ -254,7 +257,7 @@ def with_trees(them: Candidates, trees: Sequence[PlannedTree]) -> Candidates:
     )
 
 
-def trees_alone(ways: Ways, demand: Demand, trees: Sequence[PlannedTree]) -> Candidates:
+def trees_alone(ways: NetworkWays, demand: Demand, trees: Sequence[PlannedTree]) -> Candidates:
     """Nothing but what it has."""
     places, none = len(ways.network), np.zeros(0, dtype=np.int64)
     empty = np.zeros((0, places), dtype=np.bool_)
@@ -272,7 +275,7 @@ def _resources(network: Network) -> int:
     return len(network.rates) + len(network)
 
 
-def _near(ways: Ways, roots: Ints, racks: Ints, most: int) -> Ints:
+def _near(ways: NetworkWays, roots: Ints, racks: Ints, most: int) -> Ints:
     """Of many, those that are nearest to all racks, and those that are as near."""
     if len(roots) <= 2 * most:
         return roots
@@ -322,7 +325,7 @@ def _different(found: _Found, numbers: Ints, used: Ints, most: int) -> Ints:
 class _Flows:
     """Contributions on their ways to many roots at once, from the farthest places inwards."""
 
-    ways: Ways
+    ways: NetworkWays
     roots: Ints
     sums: Bools
     """(roots, places)"""
@@ -381,7 +384,7 @@ def _stripe_slots(demand: Demand) -> int:
     return slots_for(demand, 1 / demand.stripes)
 
 
-def _check_joined(ways: Ways, demand: Demand, racks: Ints) -> None:
+def _check_joined(ways: NetworkWays, demand: Demand, racks: Ints) -> None:
     lost = np.flatnonzero(ways.hops[racks[0], racks] >= FAR)
     if len(lost):
         names = ways.network.names

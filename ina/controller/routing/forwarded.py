@@ -15,10 +15,13 @@ import numpy as np
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.network import Bools, Ints, Network
 from ina.controller.routing.plan import PlannedTree, Way
-from ina.controller.routing.ways import FAR, Ways
+from ina.controller.routing.ways import NetworkWays
+from ina.fabric.ways import FAR
 
 
-def forwarded_trees(ways: Ways, demand: Demand, sums: Bools, *, most: int = 1) -> list[PlannedTree]:
+def forwarded_trees(
+    ways: NetworkWays, demand: Demand, sums: Bools, *, most: int = 1
+) -> list[PlannedTree]:
     """Up to ``most``, each with a root of its own, the nearest to all racks first.
 
     ``sums``: (places,), which may be nodes. Empty: there is none.
@@ -36,7 +39,7 @@ def forwarded_trees(ways: Ways, demand: Demand, sums: Bools, *, most: int = 1) -
 
 
 class _Search:
-    def __init__(self, ways: Ways, demand: Demand, sums: Bools) -> None:
+    def __init__(self, ways: NetworkWays, demand: Demand, sums: Bools) -> None:
         self._ways, self._demand, self._sums = ways, demand, sums
         self._network = ways.network
         self.racks, self._counts = demand.racks(ways.network)
@@ -109,7 +112,7 @@ class _Search:
         return tuple(found)
 
 
-def _reached(ways: Ways) -> Bools:
+def _reached(ways: NetworkWays) -> Bools:
     """(places, places): whether frames from the first get to the second, over what is up."""
     network = ways.network
     if network.forwards is None:

@@ -11,16 +11,17 @@ import numpy as np
 
 from ina.controller.routing.network import Ints
 from ina.controller.routing.plan import Way
-from ina.controller.routing.ways import FAR, Ways
+from ina.controller.routing.ways import NetworkWays
+from ina.fabric.ways import FAR
 
 MOST_WAYS = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Of a network. The first way between two places is :meth:`Ways.way`."""
+    """Of a network. The first way between two places is :meth:`NetworkWays.way`."""
 
-    ways: Ways
+    ways: NetworkWays
     most: int = MOST_WAYS
     """Between two places."""
     spare: int = 0

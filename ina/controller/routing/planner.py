@@ -24,7 +24,7 @@ from ina.controller.routing.loads import Loads
 from ina.controller.routing.network import Floats, Ints, Network
 from ina.controller.routing.plan import Plan, Stripe
 from ina.controller.routing.stripes import STEEPNESS, Choices, StripeId
-from ina.controller.routing.ways import Ways, ways_of
+from ina.controller.routing.ways import NetworkWays
 
 DEFAULT_MOVES = 8
 """Trees of running jobs that one polish may move."""
@@ -43,17 +43,17 @@ class Planner:
 
     def __init__(self, network: Network, *, others: Loads | None = None, seed: int = 0) -> None:
         self._seed = seed
-        self._found: Ways | None = None
+        self._found: NetworkWays | None = None
         self._choices = Choices(network, _seconds(network, others))
         self._demands: dict[str, Demand] = {}
         self._stale: set[str] = set()
         self._lost: tuple[str, ...] = ()
 
     @property
-    def _ways(self) -> Ways:
+    def _ways(self) -> NetworkWays:
         """Of the network as it is now; found when they are needed."""
         if self._found is None or self._found.network is not self.network:
-            self._found = ways_of(self.network, seed=self._seed)
+            self._found = NetworkWays(self.network, seed=self._seed)
         return self._found
 
     @property
@@ -230,7 +230,7 @@ def _moves(stripes: Sequence[StripeId]) -> int:
 
 
 def _candidates(
-    ways: Ways, demand: Demand, choices: Choices, had: Candidates, used: Ints
+    ways: NetworkWays, demand: Demand, choices: Choices, had: Candidates, used: Ints
 ) -> Candidates:
     """Where the job has trees, its own slots count as free."""
     free = choices.free.copy()

@@ -11,7 +11,7 @@ from ina.controller.routing.demand import Demand
 from ina.controller.routing.loads import Loads, no_loads
 from ina.controller.routing.network import Network
 from ina.controller.routing.plan import Plan
-from ina.controller.routing.ways import Ways, ways_of
+from ina.controller.routing.ways import NetworkWays
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +35,9 @@ class Situation:
         return cls(network, tuple(demands), seed=seed)
 
     @cached_property
-    def ways(self) -> Ways:
+    def ways(self) -> NetworkWays:
         """Of its network."""
-        return ways_of(self.network, seed=self.seed)
+        return NetworkWays(self.network, seed=self.seed)
 
     @cached_property
     def base(self) -> Loads:

@@ -7,10 +7,11 @@ import numpy as np
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.network import Ints
-from ina.controller.routing.ways import FAR, Ways
+from ina.controller.routing.ways import NetworkWays
+from ina.fabric.ways import FAR
 
 
-def root_of(ways: Ways, demand: Demand, free: Ints) -> int:
+def root_of(ways: NetworkWays, demand: Demand, free: Ints) -> int:
     """The job's server; of a job without one the top of rack of rank 0, or the place nearest to it
     that sums, and has ``free`` slots for all of its lanes.
 

@@ -21,7 +21,8 @@ from ina.controller.routing.network import NO_LIMIT, Bools, Ints, Network
 from ina.controller.routing.paths import MOST_WAYS, Paths
 from ina.controller.routing.plan import PlannedTree, Way
 from ina.controller.routing.policy import Situation
-from ina.controller.routing.ways import FAR, ways_of
+from ina.controller.routing.ways import NetworkWays
+from ina.fabric.ways import FAR
 
 SMALL = 4_000
 """Racks of all jobs, times places, times ways: up to here nothing is folded."""
@@ -53,7 +54,7 @@ class Space:
             self.fold.network,
             tuple(map(self.fold.demand, self.demands)),
             self.fold.loads(self.base),
-            Paths(ways_of(self.fold.network), most=1),
+            Paths(NetworkWays(self.fold.network), most=1),
             None,
             self.fold.members,
             is_folded=True,

@@ -1,4 +1,4 @@
-"""Shortest ways from every place to every other, as arrays. Pure.
+"""Shortest ways from every place of a network to every other, spread over its cables. Pure.
 
 Of several, the one that frames take by themselves, where that is known. Else the way to a place
 prefers other neighbours than the way to another place does: so trees of different roots are spread
@@ -8,28 +8,22 @@ fat-tree) there is one shortest way up to each top.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from ina.controller.routing.network import Floats, Ints, Network
-
-FAR = 1 << 14
-"""Cables to where no way leads."""
-
-Hops = npt.NDArray[np.int16]
+from ina.controller.routing.network import Floats, Network
+from ina.fabric.ways import FAR, Ints, Ways
 
 
-@dataclass(frozen=True, eq=False)
-class Ways:
-    """Of a network."""
+class NetworkWays(Ways):
+    """Over the cables of a network that are up."""
 
-    network: Network
-    hops: Hops
-    """(places, places): cables between them, :data:`FAR` where no way leads."""
-    seed: int = 0
+    def __init__(self, network: Network, *, seed: int = 0) -> None:
+        """``seed``: of which ways are preferred among equals."""
+        super().__init__(len(network), network.cable_between)
+        self.network = network
+        self.seed = seed
 
     @property
     def towards(self) -> tuple[Ints, Ints]:
@@ -44,33 +38,16 @@ class Ways:
         neighbours by itself, so that what is not summed on the way is spread over all of them.
         """
         if number not in self._variants:
-            self._variants[number] = self._found(number)
+            self._variants[number] = self.spread(
+                np.random.default_rng((self.seed, number)),
+                None if number else self.network.forwards,
+                by_place=number > 0,
+            )
         return self._variants[number]
 
     @cached_property
     def _variants(self) -> dict[int, tuple[Ints, Ints]]:
         return {}
-
-    def _found(self, number: int) -> tuple[Ints, Ints]:
-        count = len(self.network)
-        next_place = np.full((count, count), -1, dtype=np.int64)
-        next_cable = np.full((count, count), -1, dtype=np.int64)
-        rng = np.random.default_rng((self.seed, number))
-        of_roots = rng.permuted(np.tile(np.arange(count), (count, 1)), axis=1)
-        forwards = self.network.forwards
-        for place, (neighbours, cables) in enumerate(self._neighbours):
-            if not len(neighbours):
-                continue
-            nearer = self.hops[neighbours] == self.hops[place] - 1  # (neighbours, roots)
-            preference = of_roots[:, neighbours].T if not number else rng.random(nearer.shape)
-            rank = np.where(nearer, preference, count)
-            if forwards is not None and not number:  # (neighbours, roots)
-                rank[nearer & (neighbours[:, None] == forwards[:, place])] = -1
-            best = rank.argmin(axis=0)
-            there = nearer.any(axis=0)
-            next_place[there, place] = neighbours[best[there]]
-            next_cable[there, place] = cables[best[there]]
-        return next_place, next_cable
 
     def way(self, start: int, end: int) -> tuple[int, ...]:
         """Places, both ends among them. Raises :class:`ValueError`: no way leads there."""
@@ -81,38 +58,6 @@ class Ways:
         while found[-1] != end:
             found.append(int(towards[found[-1]]))
         return tuple(found)
-
-    @cached_property
-    def _neighbours(self) -> list[tuple[Ints, Ints]]:
-        """By place: its neighbours, and the cable to each; of parallel ones the fastest."""
-        by_place: list[list[tuple[int, int]]] = [[] for _ in self.network.names]
-        for (a, b), cable in self.network.cable_between.items():
-            by_place[a].append((b, cable))
-        return [
-            (
-                np.array([it for it, _ in pairs], dtype=np.int64),
-                np.array([it for _, it in pairs], dtype=np.int64),
-            )
-            for pairs in by_place
-        ]
-
-
-def ways_of(network: Network, *, seed: int = 0) -> Ways:
-    """Over the cables that are up. ``seed``: of which ways are preferred among equals."""
-    count = len(network)
-    joined = np.zeros((count, count), dtype=np.float32)
-    a, b = network.ends[network.is_up].T
-    joined[a, b] = joined[b, a] = 1.0
-    hops = np.full((count, count), FAR, dtype=np.int16)
-    np.fill_diagonal(hops, 0)
-    reached = np.eye(count, dtype=np.float32)
-    for distance in range(1, count):
-        reached = ((reached @ joined + reached) > 0).astype(np.float32)
-        fresh = (reached > 0) & (hops == FAR)
-        if not fresh.any():
-            break
-        hops[fresh] = distance
-    return Ways(network, hops, seed)
 
 
 def detours(network: Network, prices: Floats) -> Floats:

@@ -8,7 +8,7 @@ from ina.controller.routing.candidates import candidates_of
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.plan import Plan, PlannedTree, Stripe, Way
 from ina.controller.routing.policy import Situation
-from ina.controller.routing.ways import Ways
+from ina.controller.routing.ways import NetworkWays
 from ina.sim.routing.case import Setting
 
 
@@ -43,7 +43,7 @@ class Atp:
             {it.name: (Stripe(1.0, self._tree(situation.ways, it)),) for it in situation.demands}
         )
 
-    def _tree(self, ways: Ways, demand: Demand) -> PlannedTree:
+    def _tree(self, ways: NetworkWays, demand: Demand) -> PlannedTree:
         network, server = ways.network, demand.root(ways.network)
         late = self._case.late.get(demand.name, frozenset())
         top = ways.way(server, int(demand.places(network)[0]))[:2][-1]
@@ -83,7 +83,7 @@ class Ecmp:
         return Plan(found)
 
 
-def _direct(ways: Ways, demand: Demand, server: int) -> PlannedTree:
+def _direct(ways: NetworkWays, demand: Demand, server: int) -> PlannedTree:
     racks, _ = demand.racks(ways.network)
     by_way = {(int(rack), server): ways.way(int(rack), server) for rack in racks}
     return PlannedTree(server, {}, np.full(len(demand), server, dtype=np.int64), by_way)

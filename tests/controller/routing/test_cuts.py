@@ -23,7 +23,7 @@ from ina.controller.routing.planner import Planner
 from ina.controller.routing.policies.ina import Ina
 from ina.controller.routing.policy import Situation
 from ina.controller.routing.realise import Realiser
-from ina.controller.routing.ways import ways_of
+from ina.controller.routing.ways import NetworkWays
 from ina.fabric.graph import Fabric, Link, Place
 from ina.protocol.spec import MAX_LEVELS
 from tests.selection import LONG
@@ -184,7 +184,7 @@ def test_no_node_has_more_children_than_it_has_bits() -> None:
     }
     network = network_of(Fabric(names, links, hosts))
     demand = Demand("wide", tuple(range(40)), stripes=1)
-    (tree,) = forwarded_trees(ways_of(network), demand, network.sums)
+    (tree,) = forwarded_trees(NetworkWays(network), demand, network.sums)
     assert list(problems(network, [demand], Plan({"wide": (Stripe(1.0, tree),)}))) == []
 
 

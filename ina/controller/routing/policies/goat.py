@@ -15,7 +15,8 @@ from ina.controller.routing.network import Ints
 from ina.controller.routing.plan import Plan, PlannedTree, Stripe, Way, merged
 from ina.controller.routing.policy import Situation
 from ina.controller.routing.roots import root_of
-from ina.controller.routing.ways import FAR, Ways
+from ina.controller.routing.ways import NetworkWays
+from ina.fabric.ways import FAR
 
 _LEAST = 1e-9
 """Of bytes times cables, in shares of a step: less is rounding."""
@@ -51,7 +52,9 @@ def sizes_of(demand: Demand) -> tuple[float, ...]:
     return tuple(size / sum(sizes) for size in sizes)
 
 
-def replicas(ways: Ways, demands: tuple[Demand, ...]) -> Mapping[str, tuple[int, list[set[int]]]]:
+def replicas(
+    ways: NetworkWays, demands: tuple[Demand, ...]
+) -> Mapping[str, tuple[int, list[set[int]]]]:
     """By job, where its results are made; and by sub-model, the switches that sum it before.
 
     Raises :class:`RoutingError`: a job's results can be made nowhere.
@@ -89,7 +92,7 @@ def replicas(ways: Ways, demands: tuple[Demand, ...]) -> Mapping[str, tuple[int,
 class _Job:
     """What is chosen for one job, and what more would save."""
 
-    def __init__(self, ways: Ways, demand: Demand, root: int) -> None:
+    def __init__(self, ways: NetworkWays, demand: Demand, root: int) -> None:
         network = ways.network
         self.demand = demand
         self.root = root
@@ -136,7 +139,9 @@ class _Job:
         return set(left[1:])
 
 
-def planned(ways: Ways, demand: Demand, root: int, chosen: list[set[int]]) -> tuple[Stripe, ...]:
+def planned(
+    ways: NetworkWays, demand: Demand, root: int, chosen: list[set[int]]
+) -> tuple[Stripe, ...]:
     """The trees: sub-models that are summed alike are one stripe."""
     sizes = sizes_of(demand)
     racks, _ = demand.racks(ways.network)
@@ -155,7 +160,7 @@ def planned(ways: Ways, demand: Demand, root: int, chosen: list[set[int]]) -> tu
 
 
 def _tree(
-    ways: Ways, root: int, racks: Ints, places: Ints, switches: frozenset[int]
+    ways: NetworkWays, root: int, racks: Ints, places: Ints, switches: frozenset[int]
 ) -> PlannedTree:
     first: dict[int, int] = {}
     for rack in racks.tolist():
@@ -169,7 +174,7 @@ def _tree(
     )
 
 
-def saving(ways: Ways, demand: Demand, stripes: tuple[Stripe, ...]) -> float:
+def saving(ways: NetworkWays, demand: Demand, stripes: tuple[Stripe, ...]) -> float:
     """Bytes a step times cables, each way, that a plan of one level takes less than if every worker
     sent all to the server."""
     racks, counts = demand.racks(ways.network)

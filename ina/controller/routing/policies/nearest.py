@@ -9,7 +9,8 @@ from ina.controller.routing.demand import Demand
 from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.plan import Plan, Stripe
 from ina.controller.routing.policy import Situation
-from ina.controller.routing.ways import FAR, Ways
+from ina.controller.routing.ways import NetworkWays
+from ina.fabric.ways import FAR
 
 
 class Nearest:
@@ -35,7 +36,7 @@ class Nearest:
         return Plan(found)
 
 
-def common_ancestor(ways: Ways, demand: Demand) -> int:
+def common_ancestor(ways: NetworkWays, demand: Demand) -> int:
     """Raises :class:`RoutingError`: no place that sums is joined to all racks."""
     racks, _ = demand.racks(ways.network)
     away = ways.hops[racks].astype(np.int64)
@@ -46,7 +47,7 @@ def common_ancestor(ways: Ways, demand: Demand) -> int:
     return int(order[reached[order]][0])
 
 
-def _lost(ways: Ways, demand: Demand) -> str:
+def _lost(ways: NetworkWays, demand: Demand) -> str:
     network = ways.network
     racks, _ = demand.racks(network)
     apart = racks[ways.hops[racks[0], racks] >= FAR]

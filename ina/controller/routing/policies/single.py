@@ -10,7 +10,7 @@ from ina.controller.routing.network import Ints
 from ina.controller.routing.plan import Plan, PlannedTree, Stripe
 from ina.controller.routing.policies.nearest import common_ancestor
 from ina.controller.routing.policy import Situation
-from ina.controller.routing.ways import Ways
+from ina.controller.routing.ways import NetworkWays
 
 
 class Single:
@@ -33,7 +33,7 @@ class Single:
         return Plan(found)
 
 
-def star(ways: Ways, demand: Demand, root: int, free: Ints) -> PlannedTree:
+def star(ways: NetworkWays, demand: Demand, root: int, free: Ints) -> PlannedTree:
     """All workers send to the root. Raises :class:`RoutingError`: it cannot have them."""
     network = ways.network
     if len(demand) > network.most_children:
