@@ -204,7 +204,7 @@ def _aggregators(draft: Draft) -> dict[str, IPv4Address]:
 
 def _check_reach(draft: Draft, topology: Topology) -> None:
     for host in topology.hosts:
-        ways = topology.ports_towards(host.name)
+        ways = topology.ports_towards(host.name, topology.fabric)
         lost = [switch.name for switch in topology.switches if switch.name not in ways]
         if lost:
             raise draft.problem(f"hosts.{host.name}", f"no way from {', '.join(lost)}")

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from ina.emulate import namespaces, nodes, remains, wiring
 from ina.emulate.capture import capture_command
 from ina.emulate.errors import EmulationError
 from ina.emulate.processes import Logged, environment
-from ina.emulate.switches import Switches, parts
+from ina.emulate.switches import Switches
 from ina.emulate.topology import Topology
 from ina.errors import DeadlineError
 from ina.netns import within
@@ -114,7 +114,7 @@ def emulate(
                 progress("starting the controller")
                 processes.append(_start_controller(topology, config, folder))
             _run_commands(topology, progress)
-            state = _state(topology, folder)
+            state = _state(topology, switches.parts, folder)
             remains.publish(state)
             yield Emulation(state, switches, tuple(processes), len(topology.aggregators) > 1)
         finally:
@@ -179,7 +179,7 @@ def _run_commands(topology: Topology, progress: Progress) -> None:
                 progress(f"warning: {what}")
 
 
-def _state(topology: Topology, folder: Path) -> remains.State:
+def _state(topology: Topology, parts: Sequence[str], folder: Path) -> remains.State:
     return remains.State(
         name=topology.name,
         pid=os.getpid(),
@@ -194,7 +194,7 @@ def _state(topology: Topology, folder: Path) -> remains.State:
             for host in topology.hosts
         ],
         switches={switch.name: switch.kind for switch in topology.switches},
-        parts=parts(topology),
+        parts=parts,
         controller=nodes.CONTROLLER if topology.aggregators else "",
         net=namespaces.namespace(topology.name, wiring.NET),
     )

@@ -154,7 +154,7 @@ def _hosts(topology: Topology) -> list[dict[str, Any]]:
             {
                 "address": str(address),
                 "switch": switch,
-                "port": fabric.port_to_host(switch, address),
+                "port": fabric.ports_to_host(address)[switch],
                 "mac": host.mac,
                 **_rate(fabric.hosts[address].rate_bits_per_s),
             }

@@ -7,13 +7,15 @@ them on their way to an aggregator. Everybody forwards to all hosts and to all a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from ina.emulate.runtime_json import read_runtime_json
 from ina.emulate.topology import Switch, Topology
+from ina.fabric.graph import Fabric
+from ina.fabric.outages import NOTHING, Down
 from ina.p4 import compiled, names
 from ina.p4.names import DEFAULT_MODE
 from ina.tables.values import AnyItem, Entry
@@ -47,15 +49,24 @@ def grpc_address(topology: Topology, switch: str) -> str:
     return f"127.0.0.1:{FIRST_GRPC_PORT + topology.device_id(switch) - 1}"
 
 
-def plan_switches(topology: Topology, values: int, mode: str = DEFAULT_MODE) -> list[SwitchPlan]:
-    """``values``, ``mode``: of ina's program, on the switches that sum.
+def plan_switches(
+    topology: Topology, values: int, mode: str = DEFAULT_MODE, down: Down = NOTHING
+) -> list[SwitchPlan]:
+    """``values``, ``mode``: of ina's program, on the switches that sum. ``down``: what frames are
+    forwarded around.
 
     Raises :class:`TopologyError`: a ``runtime_json`` cannot be used.
     """
-    return [_plan(topology, switch, values, mode) for switch in topology.switches]
+    over = topology.fabric.around(down) if down else topology.fabric
+    ways = _ways(topology, over)
+    return [
+        _plan(topology, switch, values, mode, ways[switch.name]) for switch in topology.switches
+    ]
 
 
-def _plan(topology: Topology, switch: Switch, values: int, mode: str) -> SwitchPlan:
+def _plan(
+    topology: Topology, switch: Switch, values: int, mode: str, ways: Mapping[int, int]
+) -> SwitchPlan:
     table = ""
     if switch.runtime_json is not None:
         runtime = read_runtime_json(switch.runtime_json)
@@ -69,7 +80,7 @@ def _plan(topology: Topology, switch: Switch, values: int, mode: str) -> SwitchP
             table, action = names.DMAC, names.FORWARD
         items = [
             Entry(table, (("dst_mac", mac),), action, (("port", port),))
-            for mac, port in _ways(topology, switch.name)
+            for mac, port in ways.items()
         ]
     return SwitchPlan(
         name=switch.name,
@@ -82,11 +93,12 @@ def _plan(topology: Topology, switch: Switch, values: int, mode: str) -> SwitchP
     )
 
 
-def _ways(topology: Topology, switch: str) -> Iterator[tuple[int, int]]:
-    """Each destination's MAC address and the port towards it."""
+def _ways(topology: Topology, over: Fabric) -> dict[str, dict[int, int]]:
+    """By switch: each destination's MAC address and the port towards it, unless it is cut off."""
     targets = {host.name: host.mac for host in topology.hosts}
     targets.update({other: topology.switch_mac(other) for other in topology.aggregators})
+    found: dict[str, dict[int, int]] = {switch.name: {} for switch in topology.switches}
     for target, mac in targets.items():
-        port = topology.ports_towards(target).get(switch)
-        if port is not None:  # else it is the switch itself, or cut off
-            yield int(mac.replace(":", ""), 16), port
+        for switch, port in topology.ports_towards(target, over).items():
+            found[switch][int(mac.replace(":", ""), 16)] = port
+    return found

@@ -19,7 +19,7 @@ from ina.emulate.errors import EmulationError
 from ina.emulate.namespaces import namespace
 from ina.emulate.processes import Logged, environment, last_line
 from ina.emulate.programming import plan_switches
-from ina.emulate.topology import EmulatedLink, Topology, link_name, without
+from ina.emulate.topology import EmulatedLink, Topology, outages_of
 from ina.emulate.wiring import NET, plug_in, pull_out
 from ina.errors import DeadlineError
 from ina.netns import within
@@ -46,8 +46,17 @@ class Switches:
         self._net = namespace(topology.name, NET)
         self._plans = plan_switches(topology, *program)
         self._processes: dict[str, Logged] = {}
-        self.down: frozenset[str] = frozenset()
+        self._outages = outages_of(topology)
+
+    @property
+    def down(self) -> frozenset[str]:
         """Switches and links that are out of order."""
+        return frozenset(self._outages.names)
+
+    @property
+    def parts(self) -> Sequence[str]:
+        """What can fail: switches, and the links between them."""
+        return self._outages.parts
 
     def start(self) -> None:
         """All of them, with their programs and tables. Raises :class:`EmulationError`,
@@ -68,23 +77,17 @@ class Switches:
 
         Raises :class:`EmulationError`, :class:`DeadlineError`, :class:`NetnsError`.
         """
-        before, self.down = self.down, names
-        for name in sorted(names - before):
-            self._progress(f"{name} fails")
-            if name in self._processes:
-                self._processes[name].kill()
+        for outage in self._outages.only(names):
+            self._progress(f"{outage.name} {'fails' if outage.is_down else 'is mended'}")
+            if outage.ends is not None:
+                self._each_cable(outage.ends, pull_out if outage.is_down else plug_in)
+            elif outage.is_down:
+                self._processes[outage.name].kill()
             else:
-                self._each_cable(name, pull_out)
-        for name in sorted(before - names):
-            self._progress(f"{name} is mended")
-            if name in self._processes:
-                self._start(name)
-            else:
-                self._each_cable(name, plug_in)
-        remaining = without(self._topology, names)
+                self._start(outage.name)
         self._plans = [
-            msgspec.structs.replace(plan, is_controlled=plan.name in remaining.aggregators)
-            for plan in plan_switches(remaining, *self._program)
+            msgspec.structs.replace(plan, is_controlled=plan.name in self._topology.aggregators)
+            for plan in plan_switches(self._topology, *self._program, self._outages.down)
             if plan.forwarding and plan.name not in names
         ]
         self._write()
@@ -101,9 +104,9 @@ class Switches:
         log = self._folder / f"{name}.log"
         self._processes[name] = Logged(f"switch {name}", self._net, command, log, environment())
 
-    def _each_cable(self, link: str, do: Callable[[Topology, EmulatedLink], None]) -> None:
+    def _each_cable(self, ends: tuple[str, str], do: Callable[[Topology, EmulatedLink], None]) -> None:
         for cable in self._topology.links:
-            if link_name(*(end.node for end in cable.ends)) == link:
+            if {end.node for end in cable.ends} == set(ends):
                 do(self._topology, cable)
 
     def _write(self) -> None:
@@ -125,11 +128,3 @@ class Switches:
             time.sleep(_PROGRAM_POLL_S)
         if process.returncode:
             raise EmulationError(last_line(log))
-
-
-def parts(topology: Topology) -> Sequence[str]:
-    """What can fail: switches, and the links between them."""
-    switches = [switch.name for switch in topology.switches]
-    ends = [tuple(end.node for end in link.ends if end.port is not None) for link in topology.links]
-    links = {link_name(*pair): None for pair in ends if len(pair) == 2}
-    return [*switches, *links]

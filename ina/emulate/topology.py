@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Interface
@@ -13,6 +13,8 @@ from typing import Any, Literal
 from ina.emulate.errors import TopologyError
 from ina.fabric.graph import Fabric, Place
 from ina.fabric.graph import Link as Cable
+from ina.fabric.outages import Outages
+from ina.fabric.ports import plain_number
 
 SwitchKind = Literal["soft", "bmv2"]
 
@@ -130,44 +132,27 @@ class Topology:
             hosts[made.address.ip] = Place(end.node, end.port, mac, _bits_per_s(link))
         return Fabric([switch.name for switch in self.switches], links, hosts)
 
-    def ports_towards(self, target: str) -> dict[str, int]:
-        """By switch: the port of the way to ``target``, a host or a switch, where there is one."""
-        ways: dict[str, int] = {}
+    def ports_towards(self, target: str, over: Fabric) -> dict[str, int]:
+        """By switch: the port of the way to ``target``, a host or a switch, where there is one.
+
+        ``over``: :attr:`fabric`, or what is left of it.
+        """
         addresses = {host.name: host.address.ip for host in self.hosts}
-        if target in addresses and addresses[target] not in self.fabric.hosts:
-            return ways  # its cable is down
-        end = self.fabric.hosts[addresses[target]].switch if target in addresses else target
-        for switch in self.fabric.switches:
-            if not self.fabric.path(switch, end):
-                continue
-            if target in addresses:
-                port = self.fabric.port_to_host(switch, addresses[target])
-            elif switch != target:
-                port = self.fabric.port_towards(switch, target)
-            else:
-                continue
-            assert isinstance(port, int)
-            ways[switch] = port
-        return ways
+        if target in addresses:
+            ports = over.ports_to_host(addresses[target])
+        else:
+            ports = over.ports_towards(target)
+        return {switch: plain_number(switch, port) for switch, port in ports.items()}
 
     def switch_mac(self, switch: str) -> str:
         """The address that frames to a switch itself carry."""
         return f"02:69:6e:61:00:{self.device_id(switch):02x}"
 
 
-def link_name(one: str, other: str) -> str:
-    """Of the cables between two switches, as a controller calls a link."""
-    return f"{one}-{other}"
-
-
-def without(topology: Topology, down: Collection[str]) -> Topology:
-    """The same less the cables that are ``down``, and those at switches that are."""
-
-    def is_up(link: EmulatedLink) -> bool:
-        one, other = (end.node for end in link.ends)
-        return not {one, other, link_name(one, other), link_name(other, one)}.intersection(down)
-
-    return replace(topology, links=tuple(link for link in topology.links if is_up(link)))
+def outages_of(topology: Topology) -> Outages:
+    """Of its switches and the links between them, all of which are up."""
+    fabric = topology.fabric
+    return Outages(fabric.switches, [link.switches for link in fabric.links])
 
 
 def with_kind(topology: Topology, kind: SwitchKind | None) -> Topology:

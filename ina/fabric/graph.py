@@ -5,11 +5,12 @@ Ways are those of :mod:`ina.fabric.ways`, links in the order of the file.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Address
 
+from ina.fabric.outages import Down
 from ina.fabric.ports import PortRef
 from ina.fabric.ways import FAR, Ints, Ways
 
@@ -97,12 +98,12 @@ class Fabric:
             raise KeyError(other)
         return self.link(switch, path[1]).port_of(switch)
 
-    def without(self, switches: Collection[str]) -> Fabric:
-        """The same less these switches and their links."""
+    def around(self, down: Down) -> Fabric:
+        """The same less what is down: the ways that are left."""
         return Fabric(
-            [it for it in self.switches if it not in switches],
-            [it for it in self.links if not set(it.switches).intersection(switches)],
-            {at: place for at, place in self.hosts.items() if place.switch not in switches},
+            [it for it in self.switches if it not in down.switches],
+            [it for it in self.links if down.leaves(it.switches)],
+            {at: place for at, place in self.hosts.items() if place.switch not in down.switches},
             self.data_ports,
         )
 
@@ -110,13 +111,20 @@ class Fabric:
         """The one that ways between two switches take, which it joins."""
         return self.links[self._joined[self._order[one], self._order[other]]]
 
-    def port_to_host(self, switch: str, address: IPv4Address) -> PortRef:
-        """The port of any switch behind which a host is.
+    def ports_towards(self, other: str) -> dict[str, PortRef]:
+        """By switch from which a way leads to another one: the port that frames go by."""
+        return {
+            switch: self.port_towards(switch, other)
+            for switch in self.switches
+            if switch != other and self.path(switch, other)
+        }
 
-        Raises :class:`KeyError`: the host is unknown, or no path leads there.
-        """
-        place = self.hosts[address]
-        return place.port if place.switch == switch else self.port_towards(switch, place.switch)
+    def ports_to_host(self, address: IPv4Address) -> dict[str, PortRef]:
+        """By switch from which a way leads to a host; empty: it is behind no switch."""
+        place = self.hosts.get(address)
+        if place is None:
+            return {}
+        return {place.switch: place.port, **self.ports_towards(place.switch)}
 
     @cached_property
     def ways(self) -> Ways:

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping
 
 from ina import modes
 from ina.extension import sim as native
+from ina.fabric.outages import Outage, Outages
+from ina.fabric.ports import PortRef, plain_number
 from ina.p4 import compiled, names
 from ina.sim.errors import ScenarioError
-from ina.sim.racks import joined, ways_between
+from ina.sim.racks import joined
 from ina.sim.topology import Topology
 from ina.sim.ways import Way
 from ina.switch.errors import EntryExistsError, EntryNotFoundError
@@ -144,6 +146,8 @@ class Fabric:
         self.topology = topology
         self.joined = joined(topology)
         """Its P4 switches as a controller sees them."""
+        self.outages = Outages((), [(it.one, it.other) for it in topology.cables])
+        """Cables that are down."""
         self.values = values
         self.mode = mode
         self.network = native.Network(seed)
@@ -202,7 +206,11 @@ class Fabric:
 
     def forwarding(self, switch: str) -> list[Entry]:
         """Entries by which a P4 switch forwards frames to every host, and to every P4 switch."""
-        ports_to = self._ways_between.get(switch, {})
+        ports_to = {
+            other: plain_number(switch, ports[switch])
+            for other, ports in self._ports_towards.items()
+            if switch in ports
+        }
         entries = [_forward(self.topology.mac(other), port) for other, port in ports_to.items()]
         for end in self.topology.of_kind("aggregator", "embedded"):
             behind = self.topology.switch_of(end)
@@ -225,8 +233,25 @@ class Fabric:
         self.ports[port].queue = way.queue()
 
     @functools.cached_property
-    def _ways_between(self) -> Mapping[str, Mapping[str, int]]:
-        return ways_between(self.joined)
+    def _ports_towards(self) -> Mapping[str, Mapping[str, PortRef]]:
+        return {other: self.joined.ports_towards(other) for other in self.joined.switches}
+
+    def put(self, name: str, *, is_down: bool) -> None:
+        """A cable between two nodes goes down, or comes up; frames on their way arrive."""
+        outage = self.outages.outage(name, is_down=is_down)
+        if outage is not None:
+            self.outages.put(outage)
+            self._happen(outage)
+
+    def mend(self) -> None:
+        """Every cable is up."""
+        for outage in self.outages.only(()):
+            self._happen(outage)
+
+    def _happen(self, outage: Outage) -> None:
+        assert outage.ends is not None
+        for one, other in (outage.ends, outage.ends[::-1]):
+            self.ports[f"{one}>{other}"].up = not outage.is_down
 
     def _route(self, to: str) -> None:
         routes = self.topology.routes(to)

@@ -50,7 +50,7 @@ class Mishaps:
                 bits_per_s=max(usual.bits_per_s, 10**9), delay_ns=min(usual.delay_ns, 10**5)
             )
             self._plane.fabric.set_way(name, clean)
-            self._plane.fabric.ports[name].up = True
+        self._plane.fabric.mend()
 
     async def _one(self, fault: FaultSpec) -> None:
         where = f" {fault.where}" if fault.where else ""
@@ -59,12 +59,9 @@ class Mishaps:
         for_s = fault.for_ms / 1e3
         fabric, plane = self._plane.fabric, self._plane
         if fault.what == "link_down":
-            ports = [fabric.ports[name] for name in self._ways_of(fault.where)]
-            for port in ports:
-                port.up = False
+            fabric.put(fault.where, is_down=True)
             await asyncio.sleep(for_s)
-            for port in ports:
-                port.up = True
+            fabric.put(fault.where, is_down=False)
         elif fault.what == "link":
             assert fault.link is not None
             await self._change(self._ways_of(fault.where), fault.link, for_s)

@@ -7,7 +7,7 @@ its shortest ways, and a node of a tree takes them at one port.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ina.fabric.graph import Fabric, Link, Place
 from ina.sim.errors import ScenarioError
@@ -72,18 +72,6 @@ def tree_of(fabric: Fabric, topology: Topology, job: str, hosts: Sequence[str]) 
         return tree_over(fabric, racks, keep_tops=True)
     except JobRequestError as error:
         raise ScenarioError(f"job {job!r}: {error}") from None
-
-
-def ways_between(fabric: Fabric) -> Mapping[str, Mapping[str, int]]:
-    """By P4 switch: through which port it forwards what is for another one."""
-    found: dict[str, dict[str, int]] = {name: {} for name in fabric.switches}
-    for switch in fabric.switches:
-        for other in fabric.switches:
-            if switch != other and fabric.path(switch, other):
-                port = fabric.port_towards(switch, other)
-                assert isinstance(port, int)
-                found[switch][other] = port
-    return found
 
 
 def _sums(topology: Topology, switch: str) -> bool:

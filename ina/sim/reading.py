@@ -140,7 +140,9 @@ def _check_fault(fault: FaultSpec, scenario: Scenario, topology: Topology) -> No
     known: list[str] = []
     if fault.what in ("link_down", "link"):
         for cable in topology.cables:
-            known += [str(cable), f"{cable.one}>{cable.other}", f"{cable.other}>{cable.one}"]
+            known.append(str(cable))
+            if fault.what == "link":
+                known += [f"{cable.one}>{cable.other}", f"{cable.other}>{cable.one}"]
     elif fault.what in ("pause", "crash"):
         known = [f"{name}/{rank}" for job in scenario.job for name in job.names()
                  for rank in range(job.workers)]  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from ina.fabric.graph import Fabric
-from ina.fabric.ports import PortNumber, PortRef
+from ina.fabric.ports import PortNumber, PortRef, plain_number
 from ina.trees.tree import Node
 
 
@@ -54,7 +54,7 @@ class Aggregators:
         """``number``: of a switch's port; without it every port is a number already."""
         self._fabric = fabric
         self._places = tuple(places)
-        self._number = number or _plain
+        self._number = number or plain_number
 
     def __len__(self) -> int:
         return len(self._places)
@@ -78,8 +78,3 @@ class Aggregators:
         """From a switch to the one that a host is behind; empty: none is known."""
         place = self._fabric.hosts.get(address)
         return () if place is None else self._fabric.path(top, place.switch)
-
-
-def _plain(switch: str, port: PortRef) -> int:
-    assert isinstance(port, int), f"port {port} of switch {switch!r} is a name"
-    return port

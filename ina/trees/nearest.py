@@ -13,7 +13,8 @@ from itertools import pairwise
 from typing import Protocol
 
 from ina.fabric.graph import Fabric, Place
-from ina.fabric.ports import PortNumber, PortRef
+from ina.fabric.outages import Down
+from ina.fabric.ports import PortNumber, plain_number
 from ina.protocol.addresses import is_shm_address
 from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.trees.errors import JobRequestError
@@ -51,7 +52,7 @@ class Nearest:
         self._is_reached = is_reached or (lambda switch: True)
         self._around: tuple[frozenset[str], Fabric] | None = None
         self.fabric = fabric
-        self._number = number or _plain
+        self._number = number or plain_number
         self._keep_tops = keep_tops
 
     def switch_of(self, addresses: Sequence[IPv4Address]) -> str:
@@ -118,7 +119,7 @@ class Nearest:
         away = frozenset(it for it in names if it not in racks and not self._is_reached(it))
         if away:
             if self._around is None or self._around[0] != away:  # finding all paths takes a while
-                self._around = away, self.fabric.without(away)
+                self._around = away, self.fabric.around(Down(away))
             try:
                 fabric = self._around[1]
                 return tree_over(fabric, racks, self._number, keep_tops=self._keep_tops)
@@ -172,7 +173,9 @@ def tree_over(
         up = fabric.path(switch, root)
         for child, parent in pairwise(up):
             below.setdefault(parent, set()).add(child)
-    return Tree(tuple(_Builder(fabric, racks, below, number or _plain, keep_tops).nodes(root)))
+    return Tree(
+        tuple(_Builder(fabric, racks, below, number or plain_number, keep_tops).nodes(root))
+    )
 
 
 def _root(fabric: Fabric, racks: Mapping[str, Sequence[int]]) -> str:
@@ -252,12 +255,6 @@ class _Builder:
 
     def _port(self, switch: str, other: str) -> int:
         return self._number(switch, self._fabric.port_towards(switch, other))
-
-
-def _plain(switch: str, port: PortRef) -> int:
-    if isinstance(port, int):
-        return port
-    raise JobRequestError(f"port {port} of switch {switch!r} is a name: its number is not known")
 
 
 def _listed(addresses: Sequence[IPv4Address]) -> str:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ina.fabric.errors import FabricError
 from ina.fabric.graph import Fabric, Link, Place
 from ina.protocol.spec import MAX_LEVELS, MAX_WORKERS, MAX_WORLD_SIZE
 from ina.trees.errors import JobRequestError
@@ -187,7 +188,7 @@ def test_names_of_ports_are_looked_up_at_their_switch() -> None:
     tree = tree_over(panel, {"a": [0, 1], "b": [2, 3]}, number)
     assert (tree.root.switch, tree.root.ports) == ("a", (300,))
     assert asked == [("a", "1/0"), ("b", 7)]
-    with pytest.raises(JobRequestError, match="port 2/0 of switch 'a' is a name"):
+    with pytest.raises(FabricError, match="port 2/0 of switch 'a' is a name"):
         Nearest(panel).port_to("a", IPv4Address(1))
 
 

@@ -14,17 +14,17 @@ from ina.controller.errors import NoRoomError
 from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.numbers import EpochCounter
-from ina.controller.jobs.outages import Outages
+from ina.controller.jobs.outages import StoredOutages
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import FirstFit
 from ina.controller.memory.demand import StepModel
 from ina.controller.placing.router import Router
-from ina.controller.routing.from_fabric import NOTHING, Down
 from ina.controller.service.route_plan import plan_route
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.capacity import Capacity
 from ina.fabric.graph import Fabric
+from ina.fabric.outages import NOTHING, Down
 from ina.fabric.shapes import Rates, leaf_spine
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.errors import SwitchError
@@ -248,7 +248,7 @@ def test_what_is_down_is_stored_told_and_taken_back() -> None:
         store = open_store(IN_MEMORY)
         record, events = Record(store.claim("test")), EventBus()
         fabric = leaf_spine(2, 2, 1)
-        outages = Outages(fabric, record, events)
+        outages = StoredOutages(fabric, record, events)
         with events.subscribe() as told:
             assert outages.put("spine1-leaf2", is_down=True)
             assert not outages.put("leaf2-spine1", is_down=True)  # the same link
@@ -260,12 +260,12 @@ def test_what_is_down_is_stored_told_and_taken_back() -> None:
         assert outages.down == outages.away == down
         outages.unreached.add("leaf1")
         assert outages.away == Down(down.switches | {"leaf1"}, down.links)
-        again = Outages(fabric, record, events, store.load_down())
+        again = StoredOutages(fabric, record, events, store.load_down())
         assert again.down == down
         assert again.put("spine2", is_down=False)
         assert store.load_down() == ["leaf2-spine1"]
         with pytest.raises(JobRequestError, match="no switch or link is called 'spine9'"):
             again.put("spine9", is_down=True)
-        assert Outages(leaf_spine(1, 1, 1), record, events, ["gone"]).names == []
+        assert StoredOutages(leaf_spine(1, 1, 1), record, events, ["gone"]).names == []
 
     asyncio.run(run())

@@ -14,9 +14,9 @@ import pytest
 from ina.emulate import namespaces, remains
 from ina.emulate.load import load_topology
 from ina.emulate.programming import plan_switches
-from ina.emulate.switches import parts
-from ina.emulate.topology import without
+from ina.emulate.topology import Topology, outages_of
 from ina.errors import InvalidInputError
+from ina.fabric.outages import Down
 from ina.netns import within
 from tests.emulate.networks import call, forwarding_of, ina, left, need, new_name, up
 from tests.emulate.two_jobs import EXAMPLE, ONE, SUM, TRAIN, TWO, ended, train
@@ -40,18 +40,25 @@ with socket.create_server(("0.0.0.0", 22)) as server:
 
 
 def test_what_can_fail() -> None:
-    assert parts(load_topology(EXAMPLE)) == [
+    assert outages_of(load_topology(EXAMPLE)).parts == [
         *("leaf1", "leaf2", "leaf3", "spine1", "spine2"),
         *("leaf1-spine1", "leaf2-spine1", "leaf3-spine1"),
         *("leaf1-spine2", "leaf2-spine2", "leaf3-spine2"),
     ]
 
 
+def _without(topology: Topology, part: str) -> Down:
+    outages = outages_of(topology)
+    assert [outage.name for outage in outages.only([part])] == [part]
+    return outages.down
+
+
 @pytest.mark.parametrize("down", ["spine1", "leaf1-spine1"])
 def test_the_others_forward_around_what_is_down(down: str) -> None:
     topology = load_topology(EXAMPLE)
     tables = {
-        plan.name: forwarding_of(plan) for plan in plan_switches(without(topology, [down]), 64)
+        plan.name: forwarding_of(plan)
+        for plan in plan_switches(topology, 64, down=_without(topology, down))
     }
     for start, end in (("leaf1", "h4"), ("leaf2", "h1"), ("leaf1", "leaf3"), ("leaf3", "leaf1")):
         host = end.startswith("h")
@@ -68,7 +75,7 @@ def test_the_others_forward_around_what_is_down(down: str) -> None:
 
 def test_of_who_is_cut_off_there_is_no_entry() -> None:
     topology = load_topology(EXAMPLE)
-    plans = plan_switches(without(topology, ["leaf1"]), 64)
+    plans = plan_switches(topology, 64, down=_without(topology, "leaf1"))
     gone = {topology.host(name).mac for name in ("h1", "h2", "h3")}
     for plan in plans:
         assert gone.isdisjoint(forwarding_of(plan))

@@ -44,7 +44,7 @@ def topologies(draw: st.DrawFn) -> Topology:
 def test_ports_lead_to_every_host_and_switch(topology: Topology) -> None:
     names = [host.name for host in topology.hosts] + [switch.name for switch in topology.switches]
     for target in names:
-        ways = topology.ports_towards(target)
+        ways = topology.ports_towards(target, topology.fabric)
         for start in topology.switches:
             here, hops = start.name, 0
             while here != target:

@@ -32,7 +32,7 @@ from ina.controller.jobs import spread
 from ina.controller.jobs.adoption import adoptable
 from ina.controller.jobs.changes import Changes
 from ina.controller.jobs.events import EventBus, job_event
-from ina.controller.jobs.outages import Outages
+from ina.controller.jobs.outages import StoredOutages
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.removal import LOOK_S, Removals
@@ -66,7 +66,7 @@ class Coordinator:
         record: Record,
         *,
         events: EventBus | None = None,
-        outages: Outages | None = None,
+        outages: StoredOutages | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``outages``: of a fabric; None: switches are islands."""

@@ -13,8 +13,8 @@ from ina import modes
 from ina.controller.errors import NoRoomError
 from ina.controller.job import Job
 from ina.controller.jobs.placement import slots_by_switch
-from ina.controller.routing.from_fabric import NOTHING, Down
 from ina.controller.switches.capacity import Capacity
+from ina.fabric.outages import NOTHING, Down
 from ina.modes.site import Asking
 from ina.p4.names import DEFAULT_MODE
 from ina.trees.aggregators import Above, Aggregators

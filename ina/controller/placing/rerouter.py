@@ -31,18 +31,19 @@ from ina.controller.errors import (
 from ina.controller.job import Job, JobState
 from ina.controller.jobs import remapping
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.jobs.outages import Outages
+from ina.controller.jobs.outages import StoredOutages
 from ina.controller.jobs.rounds import Rounds
 from ina.controller.placing.router import Router, View
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.errors import RoutingError
-from ina.controller.routing.from_fabric import Down, with_down
+from ina.controller.routing.from_fabric import with_down
 from ina.controller.routing.loads import Loads
 from ina.controller.routing.network import Network
 from ina.controller.routing.plan import Stripe, merged
 from ina.controller.routing.planner import Planner
 from ina.controller.routing.policies.ina import Ina
 from ina.controller.slots.decisions import Decisions
+from ina.fabric.outages import Down
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.errors import SwitchError
 from ina.trees.errors import JobRequestError
@@ -91,7 +92,7 @@ class Rerouter:
     def __init__(
         self,
         router: Router,
-        outages: Outages,
+        outages: StoredOutages,
         coordinator: Coordinator,
         decisions: Decisions,
         clock: Callable[[], float],

@@ -23,7 +23,7 @@ from ina.controller.memory.demand import StepModel
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.forwarded import forwarded_trees
-from ina.controller.routing.from_fabric import NOTHING, Down, Rooms, hosts_of, network_of
+from ina.controller.routing.from_fabric import Rooms, hosts_of, network_of
 from ina.controller.routing.loads import Loads, loads_of_job, no_loads
 from ina.controller.routing.network import Network
 from ina.controller.routing.plan import Stripe
@@ -33,6 +33,7 @@ from ina.controller.routing.policy import Situation
 from ina.controller.routing.realise import Realiser, stripes_of
 from ina.controller.routing.ways import NetworkWays
 from ina.fabric.graph import Fabric
+from ina.fabric.outages import NOTHING, Down
 from ina.fabric.ports import PortNumber
 from ina.p4.builds import packet_bytes
 from ina.protocol.spec import VALUE_BYTES

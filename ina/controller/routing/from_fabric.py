@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from math import inf
 
 import numpy as np
 
 from ina.controller.routing.network import NO_LIMIT, Network
 from ina.fabric.graph import Fabric
+from ina.fabric.outages import NOTHING, Down
 
 USUAL_BITS_PER_S = 10e9
 """Of links where the rate of none is known."""
-
-
-@dataclass(frozen=True)
-class Down:
-    """What cannot be used now."""
-
-    switches: frozenset[str] = frozenset()
-    links: frozenset[frozenset[str]] = frozenset()
-    """By the two switches that each joins."""
-
-    def __bool__(self) -> bool:
-        return bool(self.switches or self.links)
-
-    def leaves(self, way: Sequence[str]) -> bool:
-        """Whether all of a way is up, given by the switches on it."""
-        on_it = (frozenset(pair) for pair in pairwise(way))
-        return self.switches.isdisjoint(way) and self.links.isdisjoint(on_it)
-
-
-NOTHING = Down()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.placing.router import Router
 from ina.controller.routing.bounds import cut_bound
-from ina.controller.routing.from_fabric import NOTHING
 from ina.controller.routing.judge import Judgement
 from ina.controller.service.show import jobs_on, pool_counters
 from ina.controller.service.show_tree import counts_on_hosts, read_counters, show_tree
@@ -14,6 +13,7 @@ from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
 from ina.controller.windows.uses import UsedLink as Hop
 from ina.fabric.graph import Fabric, Link
+from ina.fabric.outages import NOTHING
 from ina.rpc import controller_pb2 as pb2
 
 

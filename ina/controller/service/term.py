@@ -11,14 +11,13 @@ from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.numbers import EpochCounter
-from ina.controller.jobs.outages import Outages
+from ina.controller.jobs.outages import StoredOutages
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.sharing import Sharing
 from ina.controller.memory import SharedSlots, allocator_for
 from ina.controller.placing.rerouter import Rerouter
 from ina.controller.placing.router import Router
-from ina.controller.routing.from_fabric import NOTHING
 from ina.controller.service.endpoints import DataPath
 from ina.controller.service.operators import OperatorService
 from ina.controller.service.workers import WorkerService
@@ -35,6 +34,7 @@ from ina.controller.topology.from_config import aggregators_of, fabric_of
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
 from ina.fabric.graph import Fabric
+from ina.fabric.outages import NOTHING
 from ina.fabric.ports import PortRef
 from ina.p4.catalogue import capabilities
 
@@ -58,9 +58,9 @@ class Term:
         self._clock = clock = surroundings.monotonic_s
         fabric = fabric_of(config)
         record, events = Record(claim), EventBus(unix_clock=surroundings.unix_s)
-        outages: Outages | None = None
+        outages: StoredOutages | None = None
         if config.is_fabric:
-            outages = Outages(fabric, record, events, store.load_down())
+            outages = StoredOutages(fabric, record, events, store.load_down())
         self.switches = _switches(config, fabric, links)
         self.registry = _registry(
             config, fabric, links, self.switches, outages, store, surroundings
@@ -188,7 +188,7 @@ def _sharing(
     fabric: Fabric,
     links: Mapping[str, SwitchLink],
     switches: Mapping[str, Switch],
-    outages: Outages | None,
+    outages: StoredOutages | None,
 ) -> Sharing:
     capacities = {name: switch.capacity for name, switch in switches.items()}
     aggregators = aggregators_of(config, fabric, lambda it, port: links[it].port_number(port))
@@ -200,7 +200,7 @@ def _sharing(
 
 
 def _router(
-    config: Config, fabric: Fabric, links: Mapping[str, SwitchLink], outages: Outages
+    config: Config, fabric: Fabric, links: Mapping[str, SwitchLink], outages: StoredOutages
 ) -> Callable[[Registry], Router]:
     def number(switch: str, port: PortRef) -> int:
         return links[switch].port_number(port)

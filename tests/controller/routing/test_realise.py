@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.errors import RoutingError
-from ina.controller.routing.from_fabric import Down, Rooms, network_of
+from ina.controller.routing.from_fabric import Rooms, network_of
 from ina.controller.routing.judge import judge
 from ina.controller.routing.network import Network
 from ina.controller.routing.plan import Plan, Stripe
@@ -17,6 +17,7 @@ from ina.controller.routing.policies import policy
 from ina.controller.routing.policy import Situation
 from ina.controller.routing.realise import Realiser, stripes_of
 from ina.fabric.graph import Fabric, Link, Place
+from ina.fabric.outages import Down
 from ina.fabric.shapes import Rates, fat_tree, leaf_spine
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import Forest
