@@ -3,7 +3,7 @@ between them.
 
 ::
 
-    with Fabric(star(4), seed=1) as fabric, VirtualLoop(fabric.network) as loop:
+    with Fabric(laid(star(4)), seed=1) as fabric, VirtualLoop(fabric.network) as loop:
         with ControlPlane(loop, fabric, seed=1) as plane:
             loop.run_until_complete(scenario(plane))
 

@@ -12,9 +12,12 @@ import msgspec
 
 from ina.congestion import Congestion
 from ina.extension import sim as native
+from ina.fabric.errors import FabricError
+from ina.fabric.graph import Fabric
+from ina.fabric.shapes import fat_tree, leaf_spine, racks, star
 from ina.p4.names import DEFAULT_MODE
 from ina.sim.errors import ScenarioError
-from ina.sim.topology import Cable, Topology, fat_tree, leaf_spine, racks, star
+from ina.sim.topology import Cable, Topology, laid
 from ina.sim.traffic import TrafficSpec
 from ina.sim.ways import FRAMING_BYTES, Way
 
@@ -118,23 +121,15 @@ class TopologySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
         Raises :class:`ScenarioError`.
         """
-        if self.kind == "star":
-            at_least("topology.hosts", self.hosts, 1)
-            return star(self.hosts, link.way(), (back or link).way())
-        if self.kind == "leaf-spine":
-            for key in ("hosts", "leaves", "spines"):
-                at_least(f"topology.{key}", getattr(self, key), 1)
-            return leaf_spine(
-                self.leaves, self.spines, self.hosts, link.way(), (up or link).way(),
-                spine_kind=self.above,
-            )  # fmt: skip
-        if self.kind == "fat-tree":
-            return fat_tree(self.k, link.way(), kind=self.above)
-        if self.kind == "racks":
-            for hosts in self.racks or [0]:
-                at_least("topology.racks: hosts", hosts, 1)
+        if self.kind != "graph":
             at_least("topology.pod", self.pod, 0)
-            return racks(self.racks, self.pod, link.way(), (up or link).way())
+            try:
+                fabric = self._fabric()
+            except FabricError as error:
+                raise ScenarioError(f"topology: {error}") from None
+            back_to_hosts = (back or link).way() if self.kind == "star" else link.way()
+            above = "p4" if self.kind == "racks" else self.above
+            return laid(fabric, link.way(), back_to_hosts, (up or link).way(), above=above)
         cables = tuple(
             Cable(
                 cable.one,
@@ -145,6 +140,15 @@ class TopologySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
             for cable in self.cables
         )
         return Topology(tuple(self.names), self.switches, cables)
+
+    def _fabric(self) -> Fabric:
+        if self.kind == "star":
+            return star(self.hosts)
+        if self.kind == "racks":
+            return racks(self.racks, self.pod)
+        if self.kind == "leaf-spine":
+            return leaf_spine(self.spines, self.leaves, self.hosts, names=("l{}", "s{}"))
+        return fat_tree(self.k, names=("e{}_{}", "a{}_{}", "c{}_{}"), first=1)
 
 
 class HostSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from ipaddress import IPv4Address
 
+from ina.fabric.graph import Fabric
 from ina.fabric.ways import FAR, Ways
 from ina.protocol.addresses import mac_of
 from ina.sim.errors import ScenarioError
@@ -195,78 +196,23 @@ class Topology:
         return mac_of(self.addresses[name])
 
 
-def star(hosts: int, way: Way = USUAL, back: Way | None = None) -> Topology:
-    """Hosts around one switch, ``s1``. ``way``: from each host; ``back``: to it."""
-    names = tuple(f"h{i + 1}" for i in range(hosts))
-    cables = tuple(Cable(name, "s1", way, back or way) for name in names)
-    return Topology(names, {"s1": "p4"}, cables)
+def laid(
+    fabric: Fabric,
+    way: Way = USUAL,
+    back: Way | None = None,
+    up: Way | None = None,
+    *,
+    edge: str = "p4",
+    above: str = "plain",
+) -> Topology:
+    """A fabric as nodes and cables; hosts are ``h1`` ..., and ports have the fabric's numbers.
 
-
-def leaf_spine(
-    leaves: int, spines: int, hosts: int, way: Way = USUAL, up: Way | None = None,
-    leaf_kind: str = "p4", spine_kind: str = "plain",
-) -> Topology:  # fmt: skip
-    """``hosts`` at each leaf; each leaf has a cable (``up``) to each spine."""
-    switches = {f"l{i + 1}": leaf_kind for i in range(leaves)}
-    switches |= {f"s{i + 1}": spine_kind for i in range(spines)}
-    names = [(f"h{i + 1}", f"l{i // hosts + 1}") for i in range(leaves * hosts)]
-    cables = [Cable(host, leaf, way, way) for host, leaf in names]
-    between = up or way
-    for i in range(leaves):
-        cables += [Cable(f"l{i + 1}", f"s{j + 1}", between, between) for j in range(spines)]
-    return Topology(tuple(host for host, _ in names), switches, tuple(cables))
-
-
-def racks(
-    hosts: Sequence[int], pod: int, way: Way = USUAL, up: Way | None = None
-) -> Topology:  # fmt: skip
-    """A tree of P4 switches: leaves ``l1`` ... with so many hosts each, below one root, ``s1``.
-
-    ``pod``: so many leaves, or fewer, are below a switch ``a1`` ... of their own; 0: no such level.
-    ``up``: between switches.
+    ``way``: from each host; ``back``: to it; ``up``: between switches. ``edge``: of which kind
+    switches are that have hosts; ``above``: others.
     """
-    between = up or way
-    switches = {f"l{leaf + 1}": "p4" for leaf in range(len(hosts))}
-    names: list[str] = []
-    cables: list[Cable] = []
-    for leaf, count in enumerate(hosts):
-        here = [f"h{len(names) + i + 1}" for i in range(count)]
-        names += here
-        cables += [Cable(host, f"l{leaf + 1}", way, way) for host in here]
-    below = list(switches)
-    if pod:
-        above = [f"a{leaf // pod + 1}" for leaf in range(len(hosts))]
-        cables += [
-            Cable(leaf, top, between, between) for leaf, top in zip(below, above, strict=True)
-        ]
-        below = list(dict.fromkeys(above))
-        switches |= dict.fromkeys(below, "p4")
-    cables += [Cable(name, "s1", between, between) for name in below]
-    return Topology(tuple(names), {**switches, "s1": "p4"}, tuple(cables))
-
-
-def fat_tree(k: int, way: Way = USUAL, edge_kind: str = "p4", kind: str = "plain") -> Topology:
-    """Of switches with ``k`` ports, an even number (Al-Fares, SIGCOMM 2008): k³/4 hosts."""
-    if k < 2 or k % 2:
-        raise ScenarioError(f"fat-tree of {k}: want an even number of ports")
-    half = k // 2
-    switches: dict[str, str] = {}
-    hosts: list[str] = []
-    cables: list[Cable] = []
-    for pod in range(k):
-        for edge in range(half):
-            name = f"e{pod + 1}_{edge + 1}"
-            switches[name] = edge_kind
-            for _ in range(half):
-                hosts.append(f"h{len(hosts) + 1}")
-                cables.append(Cable(hosts[-1], name, way, way))
-        for upper in range(half):
-            name = f"a{pod + 1}_{upper + 1}"
-            switches[name] = kind
-            cables += [Cable(f"e{pod + 1}_{edge + 1}", name, way, way) for edge in range(half)]
-    for upper in range(half):
-        for core in range(half):
-            name = f"c{upper + 1}_{core + 1}"
-            switches[name] = kind
-            cables += [Cable(f"a{pod + 1}_{upper + 1}", name, way, way) for pod in range(k)]
-    return Topology(tuple(hosts), switches, tuple(cables))
+    hosts = [f"h{number}" for number in range(1, len(fabric.hosts) + 1)]
+    tops = [place.switch for place in fabric.hosts.values()]
+    cables = [Cable(host, top, way, back or way) for host, top in zip(hosts, tops, strict=True)]
+    cables += [Cable(*link.switches, up or way, up or way) for link in fabric.links]
+    kinds = {name: edge if name in tops else above for name in fabric.switches}
+    return Topology(tuple(hosts), kinds, tuple(cables))

@@ -8,7 +8,7 @@ import pytest
 
 from ina.fabric.errors import FabricError
 from ina.fabric.graph import Place
-from ina.fabric.shapes import Rates, fat_tree, island, leaf_spine
+from ina.fabric.shapes import Rates, fat_tree, island, leaf_spine, racks, star
 from ina.trees.nearest import Nearest
 
 
@@ -54,6 +54,28 @@ def test_a_fat_tree_of_so_many_ports_is_refused(k: int) -> None:
 def test_a_leaf_spine_of_nothing_is_refused() -> None:
     with pytest.raises(FabricError, match="leaf-spine: spines 0: want 1 or more"):
         leaf_spine(0, 2, 2)
+
+
+def test_hosts_of_a_star_are_around_one_switch() -> None:
+    fabric = star(3)
+    assert fabric.switches == ("s1",)
+    assert [(str(at), it.port) for at, it in fabric.hosts.items()] == [
+        *(("10.0.0.1", 1), ("10.0.0.2", 2), ("10.0.0.3", 3))
+    ]
+    with pytest.raises(FabricError, match="star: hosts 0: want 1 or more"):
+        star(0)
+
+
+@pytest.mark.parametrize(
+    ("pod", "ways"),
+    [(0, [("l1", "s1", "l3")] * 2), (2, [("l1", "a1", "s1", "a2", "l3"), ("l1", "a1", "l2")])],
+)
+def test_racks_are_below_one_root(pod: int, ways: list[tuple[str, ...]]) -> None:
+    fabric = racks([1, 2, 1], pod)
+    assert [place.switch for place in fabric.hosts.values()] == ["l1", "l2", "l2", "l3"]
+    assert [fabric.path(way[0], way[-1]) for way in ways] == ways
+    with pytest.raises(FabricError, match="racks: hosts 0: want 1 or more"):
+        racks([1, 0], pod)
 
 
 def test_an_island_is_a_fabric_of_one_switch() -> None:

@@ -13,10 +13,11 @@ import numpy as np
 from ina._native.congestion import Choice
 from ina._native.host import Framing, VerifyMode
 from ina.extension import sim as native
+from ina.fabric.shapes import star
 from ina.host.arrays import VALUE_TYPES
 from ina.protocol.collective import REDUCTIONS, Collective
 from ina.sim.fabric import Fabric
-from ina.sim.topology import star
+from ina.sim.topology import laid
 from ina.sim.ways import Way
 from tests.host.cores import EPOCH, JOB, MS, SECOND, Array, worker_config
 from tests.sim.hand_job import admit, setup_on
@@ -92,7 +93,7 @@ class Star:
         """
         self.slots, self.values = slots, values
         self._memory = contextlib.ExitStack()
-        topology = star(workers, way or scattered(), back)
+        topology = laid(star(workers), way or scattered(), back)
         self.fabric = self._memory.enter_context(Fabric(topology, seed=seed, values=values))
         self.network = self.fabric.network
         modes = [verify] * workers if isinstance(verify, VerifyMode) else verify

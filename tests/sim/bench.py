@@ -11,6 +11,7 @@ import numpy as np
 
 from ina.controller.config import DEFAULT_JOB_SLOTS, Config, JobsConfig
 from ina.errors import InaError
+from ina.fabric.shapes import racks, star
 from ina.host.arrays import Array
 from ina.host.options import WorkerOptions
 from ina.p4 import names
@@ -19,7 +20,7 @@ from ina.sim.loop import VirtualLoop
 from ina.sim.messages import USUAL, Travel
 from ina.sim.plane import ControlPlane, config_of
 from ina.sim.rank import Rank
-from ina.sim.topology import Cable, Topology, racks, star
+from ina.sim.topology import Cable, Topology, laid
 from ina.sim.ways import Way
 
 LIMIT_S = 600.0
@@ -40,9 +41,9 @@ def plane_of(
     ``racks_of``: so many hosts in each rack of a tree, instead of ``hosts`` at islands.
     """
     way = Way(bits_per_s=10**10, delay_ns=2000, loss=loss)
-    topology = star(hosts, way) if switches == 1 else beside(hosts, switches, way)
+    topology = laid(star(hosts), way) if switches == 1 else beside(hosts, switches, way)
     if racks_of:
-        topology = racks(racks_of, pod, way)
+        topology = laid(racks(racks_of, pod), way, above="p4")
     with (
         Fabric(topology, seed=seed) as fabric,
         VirtualLoop(fabric.network, limit_s=limit_s) as loop,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
+from ina.fabric.shapes import star
 from ina.sim.fabric import Fabric
-from ina.sim.topology import Cable, Topology, star
+from ina.sim.topology import Cable, Topology, laid
 from ina.sim.traffic import Flows, IncastSpec, TcpSpec, TrafficSpec, UdpSpec, add_traffic
 from ina.sim.ways import Way
 
@@ -22,8 +22,7 @@ def pair(way: Way, back: Way | None = None) -> Topology:
 
 def plain_star(hosts: int, way: Way, back: Way | None = None) -> Topology:
     """As a star, without P4."""
-    built = star(hosts, way, back or way)
-    return replace(built, switches=dict.fromkeys(built.switches, "plain"))
+    return laid(star(hosts), way, back, edge="plain")
 
 
 def one_flow(fabric: Fabric, size_kib: float, tcp: TcpSpec, **more: Any) -> Flows:

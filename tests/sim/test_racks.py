@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ina.fabric.graph import Place
+from ina.fabric.graph import Fabric, Place
+from ina.fabric.shapes import fat_tree, leaf_spine, racks, star
 from ina.sim.draw import draw
 from ina.sim.ladder import ladder, recorder
 from ina.sim.minimise import minimise
@@ -17,7 +18,7 @@ from ina.sim.reading import check, make
 from ina.sim.report import Report
 from ina.sim.run import Simulation
 from ina.sim.scenario import Scenario
-from ina.sim.topology import Cable, Topology, fat_tree, leaf_spine, racks
+from ina.sim.topology import Cable, Topology, laid
 
 TENSORS = [{"elems": 3000}, {"elems": 500, "dtype": "int32"}, {"elems": 700, "op": "avg"}]
 TWO_LEVELS = {"kind": "racks", "racks": [3, 1, 2]}
@@ -144,9 +145,24 @@ def test_hosts_that_no_p4_switch_is_near_are_behind_none() -> None:
     assert joined(topology).hosts == {}
 
 
+@pytest.mark.parametrize(
+    "fabric",
+    [star(3), racks([1, 2, 3], 2), leaf_spine(2, 3, 2), fat_tree(4)],
+    ids=["star", "racks", "leaf-spine", "fat-tree"],
+)
+def test_a_fabric_that_is_laid_keeps_its_ports_and_addresses(fabric: Fabric) -> None:
+    topology = laid(fabric)
+    ports = {str(cable): ends for cable, *ends in topology.ports()}
+    for link in fabric.links:
+        assert ports["-".join(link.switches)] == list(link.ports)
+    for number, (address, place) in enumerate(fabric.hosts.items(), 1):
+        assert ports[f"h{number}-{place.switch}"] == [1, place.port]
+        assert topology.addresses[f"h{number}"] == address
+
+
 def test_racks_are_trees_of_two_and_three_levels() -> None:
-    assert racks([1, 2], 0).switches == {"l1": "p4", "l2": "p4", "s1": "p4"}
-    deep = racks([1, 2, 1], 2)
+    assert laid(racks([1, 2])).switches == {"l1": "p4", "l2": "p4", "s1": "plain"}
+    deep = laid(racks([1, 2, 1], 2))
     assert list(deep.switches) == ["l1", "l2", "l3", "a1", "a2", "s1"]
     assert [str(cable) for cable in deep.cables] == [
         "h1-l1", "h2-l2", "h3-l2", "h4-l3", "l1-a1", "l2-a1", "l3-a2", "a1-s1", "a2-s1",
@@ -224,9 +240,6 @@ def test_a_ladder_has_columns_as_a_tree_is_written() -> None:
 
 
 def test_of_switches_above_hosts_it_is_said_what_they_are() -> None:
-    for plain, p4, above in (
-        (leaf_spine(2, 2, 1), leaf_spine(2, 2, 1, spine_kind="p4"), 2),
-        (fat_tree(4), fat_tree(4, kind="p4"), 12),
-    ):
-        kinds = [list(topology.switches.values()) for topology in (plain, p4)]
+    for fabric, above in ((leaf_spine(2, 2, 1), 2), (fat_tree(4), 12)):
+        kinds = [list(laid(fabric, above=kind).switches.values()) for kind in ("plain", "p4")]
         assert [one.count("plain") for one in kinds] == [above, 0]

@@ -75,8 +75,11 @@ def test_examples_are_scenarios(path: Path) -> None:
             {"congestion": {"algorithm": "no_such_module:W"}},
             "congestion: the window 'no_such_module:W': there is no module",
         ),
-        ({"topology": {"kind": "fat-tree", "k": 3}}, "fat-tree of 3: want an even number"),
-        ({"topology": {"hosts": 0}}, "topology.hosts = 0: want 1 or more"),
+        (
+            {"topology": {"kind": "fat-tree", "k": 3}},
+            "fat-tree: k 3: want an even number",
+        ),
+        ({"topology": {"hosts": 0}}, "topology: star: hosts 0: want 1 or more"),
         (
             {
                 "job": [{"workers": 1, "copies": 2}],

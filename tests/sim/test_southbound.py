@@ -10,6 +10,7 @@ import pytest
 
 from ina.controller.config import SwitchConfig
 from ina.controller.switches.plan import epoch_mark
+from ina.fabric.shapes import star
 from ina.p4 import names
 from ina.sim.agent import SwitchAgent
 from ina.sim.fabric import Fabric
@@ -17,7 +18,7 @@ from ina.sim.loop import VirtualLoop
 from ina.sim.messages import ControlLog, Path
 from ina.sim.process import Process
 from ina.sim.southbound import connect
-from ina.sim.topology import star
+from ina.sim.topology import laid
 from ina.tables.errors import SwitchError
 from ina.tables.p4runtime import P4RuntimeSession
 from ina.tables.values import Count, Counter, Entry, Group
@@ -47,7 +48,7 @@ Scenario = Callable[[Bench], Coroutine[Any, Any, None]]
 
 
 def run(scenario: Scenario) -> None:
-    with Fabric(star(2), seed=1) as fabric, VirtualLoop(fabric.network) as loop:
+    with Fabric(laid(star(2)), seed=1) as fabric, VirtualLoop(fabric.network) as loop:
         loop.run_until_complete(scenario(Bench(fabric, loop)))
 
 

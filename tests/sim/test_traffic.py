@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from ina.extension import sim as native
+from ina.fabric.shapes import fat_tree, leaf_spine, star
 from ina.sim.errors import ScenarioError
 from ina.sim.fabric import Fabric
 from ina.sim.flows import ideal_ns, path, percentile, slowdowns
 from ina.sim.sizes import NAMED, mean_bytes
-from ina.sim.topology import fat_tree, leaf_spine, star
+from ina.sim.topology import laid
 from ina.sim.traffic import (
     AllToAllSpec,
     IncastSpec,
@@ -159,7 +160,7 @@ def test_a_datagram_that_was_corrupted_is_dropped_where_it_arrives() -> None:
 
 
 def test_flows_pass_p4_switches_and_plain_ones() -> None:
-    topology = leaf_spine(2, 2, 2, FAST)
+    topology = laid(leaf_spine(2, 2, 2), FAST)
     with Fabric(topology, seed=1) as fabric:
         for name, switch in fabric.switches.items():
             switch.insert(fabric.forwarding(name))
@@ -230,7 +231,7 @@ def test_a_file_may_hold_each_kind() -> None:
     ]
     specs = msgspec.convert(documents, list[TrafficSpec])
     assert [type(spec) for spec in specs] == [PoissonSpec, IncastSpec, AllToAllSpec, UdpSpec]
-    check_traffic(star(2), specs)
+    check_traffic(laid(star(2)), specs)
     with pytest.raises(msgspec.ValidationError, match="unknown field `rounds`"):
         msgspec.convert([{"kind": "poisson", "load": 0.3, "rounds": 3}], list[TrafficSpec])
     with pytest.raises(msgspec.ValidationError, match=r"load = -1: .* - at `\$\[0\]`"):
@@ -271,7 +272,7 @@ def test_what_cannot_be_is_refused(make: Any, message: str) -> None:
 )
 def test_hosts_and_names_are_checked(specs: list[TrafficSpec], message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
-        check_traffic(star(2), specs)
+        check_traffic(laid(star(2)), specs)
 
 
 def test_a_load_of_cables_without_a_rate_is_refused() -> None:
@@ -285,7 +286,7 @@ def test_a_load_of_cables_without_a_rate_is_refused() -> None:
 @pytest.mark.parametrize("k", [6, pytest.param(16, marks=pytest.mark.long)])
 def test_a_fat_tree_carries_flows_between_all_hosts(k: int) -> None:
     way = Way(bits_per_s=10 * GBIT, marking="step", mark_bytes=100_000)
-    topology = fat_tree(k, way, edge_kind="plain")
+    topology = laid(fat_tree(k), way, edge="plain")
     assert len(topology.hosts) == k**3 // 4
     with Fabric(topology, seed=1) as fabric:
         spec = PoissonSpec(load=0.3, sizes="fixed", size_kib=15, most_flows=5 * k**3)

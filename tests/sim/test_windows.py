@@ -14,6 +14,7 @@ from ina.controller.config import Config, JobsConfig, TenantConfig, WindowsConfi
 from ina.controller.config.windows import JobRule
 from ina.controller.windows.uses import packet_bits
 from ina.host.options import WorkerOptions
+from ina.fabric.shapes import star
 from ina.rpc import controller_pb2 as pb2
 from ina.sim.errors import ScenarioError
 from ina.sim.fabric import Fabric
@@ -22,7 +23,7 @@ from ina.sim.plane import ControlPlane, config_of
 from ina.sim.rank import Rank
 from ina.sim.reading import make
 from ina.sim.run import Simulation
-from ina.sim.topology import star
+from ina.sim.topology import laid
 from ina.sim.ways import Way
 from tests.sim.bench import new_job, run
 from tests.sim.test_control_plane import started
@@ -42,7 +43,7 @@ def slow_plane(
     rules: Sequence[JobRule] = (), tenants: dict[str, TenantConfig] | None = None
 ) -> Iterator[ControlPlane]:
     """Hosts at 40 Mbit/s; a round trip is long enough for windows to differ."""
-    topology = star(2, Way(bits_per_s=RATE, delay_ns=DELAY_NS, queue_bytes=1 << 22))
+    topology = laid(star(2), Way(bits_per_s=RATE, delay_ns=DELAY_NS, queue_bytes=1 << 22))
     with Fabric(topology, seed=1) as fabric, VirtualLoop(fabric.network, limit_s=60) as loop:
         config = config_of(
             fabric,

@@ -34,6 +34,7 @@ from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import SwitchWriter
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import MAX_HEARTBEAT_S
+from ina.fabric.shapes import star
 from ina.p4 import names
 from ina.protocol.spec import VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
@@ -47,7 +48,7 @@ from ina.sim.memory.trace import PAYLOAD_BYTES, TracedJob
 from ina.sim.messages import ControlLog, Path
 from ina.sim.process import Process
 from ina.sim.southbound import connect
-from ina.sim.topology import star
+from ina.sim.topology import laid
 from ina.trees.endpoint import Endpoint
 
 QUEUE_S = 7 * 24 * 3600.0
@@ -78,7 +79,7 @@ def run_trace(
     """
     with (
         _quiet(),
-        Fabric(star(1), seed=1, values=PAYLOAD_BYTES // VALUE_BYTES) as fabric,
+        Fabric(laid(star(1)), seed=1, values=PAYLOAD_BYTES // VALUE_BYTES) as fabric,
         VirtualLoop(fabric.network, limit_s=_LIMIT_S) as loop,
         contextlib.closing(open_store(IN_MEMORY)) as store,
     ):
