@@ -6,7 +6,7 @@ import json
 import signal
 
 from bmv2_tests.network import Network
-from bmv2_tests.topologies import HostPlace
+from bmv2_tests.plans import HostPlace
 
 _LONG_S = 300
 _START_S = 30.0

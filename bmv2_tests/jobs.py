@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bmv2_tests.network import Network
+from bmv2_tests.plans import HostPlace
 from bmv2_tests.process import PYTHON, NodeProcess
-from bmv2_tests.topologies import HostPlace
 from tests.sharing.worker import Plan
 
 DEADLINE_S = 150.0

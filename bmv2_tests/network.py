@@ -10,17 +10,10 @@ from typing import Any
 
 import msgspec
 
+from bmv2_tests.plans import HostPlace, Plan, SwitchPlace, gateway_mac
 from bmv2_tests.process import PYTHON, NodeProcess
 from bmv2_tests.switches import P4Switch, disable_offloads
-from bmv2_tests.topologies import (
-    CONTROLLER,
-    CONTROLLER_ADDRESS,
-    HostPlace,
-    Plan,
-    PlanTopo,
-    SwitchPlace,
-    gateway_mac,
-)
+from bmv2_tests.topologies import CONTROLLER, CONTROLLER_ADDRESS, PlanTopo
 from ina.emulate.programming import SwitchPlan
 from ina.p4 import compiled
 from ina.p4.names import DEFAULT_MODE

@@ -8,7 +8,7 @@ import pytest
 
 from bmv2_tests import jobs
 from bmv2_tests.network import running
-from bmv2_tests.topologies import star
+from bmv2_tests.plans import star
 
 
 @pytest.mark.parametrize("hosts", [2, 4, 8])

@@ -20,7 +20,7 @@ PROGRAM = """
 import sys, time
 from pathlib import Path
 from bmv2_tests.network import running
-from bmv2_tests.topologies import star
+from bmv2_tests.plans import star
 from bmv2_tests import jobs
 with running(star(2), sys.argv[1], Path(sys.argv[2])) as network:
     jobs.start(network, jobs.plan_of("endless", 2, steps=3000, elems=2000)).workers[0].expect(

@@ -9,7 +9,7 @@ import pytest
 
 from bmv2_tests import jobs
 from bmv2_tests.network import running
-from bmv2_tests.topologies import two_racks
+from bmv2_tests.plans import two_racks
 from bmv2_tests.worker import FAILED
 
 EACH = 2

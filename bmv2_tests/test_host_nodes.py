@@ -14,7 +14,7 @@ import pytest
 
 from bmv2_tests import jobs
 from bmv2_tests.network import Network, running
-from bmv2_tests.topologies import HostPlace, two_racks
+from bmv2_tests.plans import HostPlace, two_racks
 from bmv2_tests.worker import FAILED
 from ina.rpc.ranks import ranks_text
 

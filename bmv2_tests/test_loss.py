@@ -10,7 +10,7 @@ import pytest
 
 from bmv2_tests import jobs
 from bmv2_tests.network import Network, prepare, running
-from bmv2_tests.topologies import star
+from bmv2_tests.plans import star
 
 HOSTS = 3
 DOWN_S = 2.0

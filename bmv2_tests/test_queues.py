@@ -6,8 +6,8 @@ from pathlib import Path
 
 from bmv2_tests import jobs
 from bmv2_tests.network import running
+from bmv2_tests.plans import star
 from bmv2_tests.switches import CONTROL_PORT
-from bmv2_tests.topologies import star
 from ina.controller.config import TARGET_WINDOWS
 
 HOSTS = 4

@@ -11,7 +11,7 @@ import pytest
 from bmv2_tests import jobs
 from bmv2_tests.iperf import Iperf
 from bmv2_tests.network import Network, running
-from bmv2_tests.topologies import HostPlace, two_racks
+from bmv2_tests.plans import HostPlace, two_racks
 from bmv2_tests.worker import FAILED
 
 EACH = 3

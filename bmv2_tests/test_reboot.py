@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bmv2_tests import jobs
 from bmv2_tests.network import prepare, running
-from bmv2_tests.topologies import star
+from bmv2_tests.plans import star
 from bmv2_tests.worker import FAILED
 
 HOSTS = 3

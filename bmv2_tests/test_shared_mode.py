@@ -11,8 +11,8 @@ import pytest
 
 from bmv2_tests import training
 from bmv2_tests.network import Network, running
+from bmv2_tests.plans import HostPlace, star
 from bmv2_tests.process import PYTHON
-from bmv2_tests.topologies import HostPlace, star
 from ina.cli.common import torchrun
 from ina.protocol.spec import UDP_PORT
 

@@ -9,7 +9,7 @@ import pytest
 
 from bmv2_tests import jobs
 from bmv2_tests.network import running
-from bmv2_tests.topologies import leaf_spine
+from bmv2_tests.plans import leaf_spine
 from tests.selection import LONG
 
 PLAN = leaf_spine(2, 3, 3)

@@ -10,7 +10,7 @@ import pytest
 from bmv2_tests import jobs
 from bmv2_tests.iperf import Iperf
 from bmv2_tests.network import running
-from bmv2_tests.topologies import star
+from bmv2_tests.plans import star
 
 HOSTS = 3
 

@@ -10,7 +10,7 @@ import pytest
 
 from bmv2_tests import training
 from bmv2_tests.network import running
-from bmv2_tests.topologies import Plan, star, two_racks
+from bmv2_tests.plans import Plan, star, two_racks
 from ina.cli.common import torchrun
 
 PLANS = {"star": star(4), "two racks": two_racks(3)}

@@ -10,8 +10,8 @@ from typing import Any
 
 from bmv2_tests import jobs
 from bmv2_tests.network import Network
+from bmv2_tests.plans import HostPlace
 from bmv2_tests.process import ROOT, NodeProcess
-from bmv2_tests.topologies import HostPlace
 
 SCRIPT = ROOT / "examples" / "ddp_digits.py"
 
