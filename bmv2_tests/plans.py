@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import msgspec
+from dataclasses import dataclass, replace
 
 from bmv2_tests.forwarding import Forwarding, Route
 from ina.fabric import shapes
@@ -129,9 +127,7 @@ def _plan(fabric: Fabric) -> Plan:
         )
         if fabric.links:
             routes = (*_to_own(own, racks[name]), *_to_racks(fabric, name, racks))
-            forwarding = msgspec.structs.replace(
-                forwarding, router_mac=gateway_mac(racks[name]), routes=routes
-            )
+            forwarding = replace(forwarding, router_mac=gateway_mac(racks[name]), routes=routes)
         switches.append(SwitchPlace(numbers[name], racks[name], forwarding))
     trunks = []
     for link in fabric.links:

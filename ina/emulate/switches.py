@@ -104,7 +104,9 @@ class Switches:
         log = self._folder / f"{name}.log"
         self._processes[name] = Logged(f"switch {name}", self._net, command, log, environment())
 
-    def _each_cable(self, ends: tuple[str, str], do: Callable[[Topology, EmulatedLink], None]) -> None:
+    def _each_cable(
+        self, ends: tuple[str, str], do: Callable[[Topology, EmulatedLink], None]
+    ) -> None:
         for cable in self._topology.links:
             if {end.node for end in cable.ends} == set(ends):
                 do(self._topology, cable)

@@ -128,7 +128,7 @@ class SimSwitch:
         return self.pipeline
 
 
-class Fabric:
+class VirtualFabric:
     """What a topology becomes. A context manager: on exit the pipelines are gone."""
 
     def __init__(
@@ -159,7 +159,7 @@ class Fabric:
         self._cables: Counter[str] = Counter()
         self._nodes: dict[str, native.Node] = {}
 
-    def __enter__(self) -> Fabric:
+    def __enter__(self) -> VirtualFabric:
         for name in self.topology.hosts:
             address = int(self.topology.addresses[name])
             self.hosts[name] = self._nodes[name] = self.network.add_host(address)

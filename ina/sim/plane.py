@@ -3,7 +3,7 @@ between them.
 
 ::
 
-    with Fabric(laid(star(4)), seed=1) as fabric, VirtualLoop(fabric.network) as loop:
+    with VirtualFabric(laid(star(4)), seed=1) as fabric, VirtualLoop(fabric.network) as loop:
         with ControlPlane(loop, fabric, seed=1) as plane:
             loop.run_until_complete(scenario(plane))
 
@@ -31,7 +31,7 @@ from ina.protocol.spec import UDP_PORT
 from ina.sim.agent import SwitchAgent
 from ina.sim.controller import SimController, observe
 from ina.sim.errors import ScenarioError
-from ina.sim.fabric import Fabric, SimSwitch
+from ina.sim.fabric import SimSwitch, VirtualFabric
 from ina.sim.loop import VirtualLoop
 from ina.sim.messages import USUAL, ControlLog, Path, Travel
 from ina.sim.own_aggregator import OwnAggregator
@@ -57,7 +57,7 @@ class ControlPlane:
     def __init__(
         self,
         loop: VirtualLoop,
-        fabric: Fabric,
+        fabric: VirtualFabric,
         *,
         seed: int,
         controllers: int = 1,
@@ -224,7 +224,7 @@ class ControlPlane:
 
 
 def config_of(
-    fabric: Fabric,
+    fabric: VirtualFabric,
     *,
     jobs: JobsConfig = _JOBS,
     congestion: Mapping[str, str | int | float] | None = None,

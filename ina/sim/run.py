@@ -18,7 +18,7 @@ from ina.modes.patience import STEPS as MAX_PRIORITY
 from ina.p4 import names
 from ina.sim.causes import cause_of_end, spoils_frames
 from ina.sim.errors import NothingHappensError, VirtualTimeError
-from ina.sim.fabric import Fabric, SimSwitch
+from ina.sim.fabric import SimSwitch, VirtualFabric
 from ina.sim.flows import slowdowns
 from ina.sim.grants import wrong_grants
 from ina.sim.job_run import Incarnation, JobRun
@@ -46,7 +46,7 @@ farther apart than some seconds."""
 _LOOK_S = 0.25
 
 Watch = Callable[
-    [Fabric, Mapping[str, JobRun], Sequence[Flows | UdpStream]], Coroutine[Any, Any, None]
+    [VirtualFabric, Mapping[str, JobRun], Sequence[Flows | UdpStream]], Coroutine[Any, Any, None]
 ]
 """Looks at a run from its beginning on; the run ends with it, whatever is under way."""
 
@@ -106,7 +106,7 @@ class Simulation:
         topology = scenario.build_topology()
         own = scenario.own_window()
         with (
-            Fabric(
+            VirtualFabric(
                 topology,
                 seed=self.seed,
                 values=scenario.values,
@@ -276,7 +276,7 @@ class Simulation:
                 return
         self._violate(Violation("left behind", f"{SETTLE_S:g} s after all jobs: {left}"))
 
-    def _program(self, fabric: Fabric, switch: SimSwitch) -> None:
+    def _program(self, fabric: VirtualFabric, switch: SimSwitch) -> None:
         """What a switch has besides jobs: how ordinary frames go, and above what it marks."""
         switch.insert(fabric.forwarding(switch.name))
         if self.scenario.ecn_packets and switch.pipeline is not None:
@@ -310,7 +310,7 @@ class Simulation:
 
     def _report(
         self,
-        fabric: Fabric,
+        fabric: VirtualFabric,
         sampler: Sampler,
         traffic: list[Flows | UdpStream],
         wall_s: float,
@@ -374,7 +374,7 @@ def _logged_to(hear: Callable[[logging.LogRecord], None]) -> Iterator[None]:
         logger.removeHandler(handler)
 
 
-def _port_report(fabric: Fabric, name: str, virtual_s: float) -> PortReport:
+def _port_report(fabric: VirtualFabric, name: str, virtual_s: float) -> PortReport:
     counters = fabric.ports[name].counters
     rate = fabric.ports[name].link.bits_per_s
     sent = counters.sent_packets

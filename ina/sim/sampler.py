@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.job_run import JobRun
 from ina.sim.report import Samples
 from ina.sim.scenario import Scenario
@@ -17,7 +17,7 @@ _MOST = 4000
 class Sampler:
     """Of one run."""
 
-    def __init__(self, scenario: Scenario, fabric: Fabric) -> None:
+    def __init__(self, scenario: Scenario, fabric: VirtualFabric) -> None:
         self.samples = Samples()
         self._fabric = fabric
         self._every_s = scenario.sample_us / 1e6

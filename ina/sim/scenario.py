@@ -122,7 +122,7 @@ class TopologySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         Raises :class:`ScenarioError`.
         """
         if self.kind != "graph":
-            at_least("topology.pod", self.pod, 0)
+            self._check_counts()
             try:
                 fabric = self._fabric()
             except FabricError as error:
@@ -140,6 +140,14 @@ class TopologySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
             for cable in self.cables
         )
         return Topology(tuple(self.names), self.switches, cables)
+
+    def _check_counts(self) -> None:
+        counts = {"star": ("hosts",), "leaf-spine": ("hosts", "leaves", "spines")}
+        for key in counts.get(self.kind, ()):
+            at_least(f"topology.{key}", getattr(self, key), 1)
+        for hosts in (self.racks or [0]) if self.kind == "racks" else ():
+            at_least("topology.racks: hosts", hosts, 1)
+        at_least("topology.pod", self.pod, 0)
 
     def _fabric(self) -> Fabric:
         if self.kind == "star":

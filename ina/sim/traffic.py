@@ -13,7 +13,7 @@ import msgspec
 
 from ina.extension import sim as native
 from ina.sim.errors import ScenarioError
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.flows import Completion, ideal_ns, path
 from ina.sim.sizes import Points, mean_bytes, points
 from ina.sim.topology import Topology
@@ -174,7 +174,9 @@ TrafficSpec = PoissonSpec | IncastSpec | AllToAllSpec | UdpSpec
 class Flows:
     """TCP flows that are under way in a fabric."""
 
-    def __init__(self, name: str, fabric: Fabric, spec: FlowsSpec, traffic: native.Traffic) -> None:
+    def __init__(
+        self, name: str, fabric: VirtualFabric, spec: FlowsSpec, traffic: native.Traffic
+    ) -> None:
         self.name = name
         self.native = traffic
         self._topology = fabric.topology
@@ -236,11 +238,11 @@ class UdpStream:
         return self.native.counters
 
 
-def add_traffic(fabric: Fabric, specs: Sequence[TrafficSpec]) -> list[Flows | UdpStream]:
+def add_traffic(fabric: VirtualFabric, specs: Sequence[TrafficSpec]) -> list[Flows | UdpStream]:
     """Lets it happen, from the times on that are in ``specs``.
 
     P4 switches forward what is not ina's by entries that are the caller's to write
-    (:meth:`Fabric.forwarding`). Raises :class:`ScenarioError`.
+    (:meth:`VirtualFabric.forwarding`). Raises :class:`ScenarioError`.
     """
     check_traffic(fabric.topology, specs)
     added: list[Flows | UdpStream] = []
@@ -281,7 +283,7 @@ def hosts_of(topology: Topology, named: Sequence[str]) -> Sequence[str]:
     return named or topology.hosts
 
 
-def _add_stream(fabric: Fabric, name: str, spec: UdpSpec) -> native.UdpStream:
+def _add_stream(fabric: VirtualFabric, name: str, spec: UdpSpec) -> native.UdpStream:
     way, _ = fabric.topology.ways_from(spec.source)[1]
     wire_bytes = spec.payload_bytes + _UDP_HEADER_BYTES + way.framing_bytes
     config = native.UdpStreamConfig(
@@ -300,7 +302,7 @@ def _add_stream(fabric: Fabric, name: str, spec: UdpSpec) -> native.UdpStream:
     )
 
 
-def _add_flows(fabric: Fabric, name: str, spec: FlowsSpec) -> native.Traffic:
+def _add_flows(fabric: VirtualFabric, name: str, spec: FlowsSpec) -> native.Traffic:
     sources = hosts_of(fabric.topology, spec.sources)
     if isinstance(spec, PoissonSpec):
         sizes = spec.size_points()

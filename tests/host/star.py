@@ -16,7 +16,7 @@ from ina.extension import sim as native
 from ina.fabric.shapes import star
 from ina.host.arrays import VALUE_TYPES
 from ina.protocol.collective import REDUCTIONS, Collective
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.topology import laid
 from ina.sim.ways import Way
 from tests.host.cores import EPOCH, JOB, MS, SECOND, Array, worker_config
@@ -94,7 +94,7 @@ class Star:
         self.slots, self.values = slots, values
         self._memory = contextlib.ExitStack()
         topology = laid(star(workers), way or scattered(), back)
-        self.fabric = self._memory.enter_context(Fabric(topology, seed=seed, values=values))
+        self.fabric = self._memory.enter_context(VirtualFabric(topology, seed=seed, values=values))
         self.network = self.fabric.network
         modes = [verify] * workers if isinstance(verify, VerifyMode) else verify
         admit(self.fabric, topology.hosts, slots, number=JOB, epoch=EPOCH)

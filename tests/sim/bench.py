@@ -15,7 +15,7 @@ from ina.fabric.shapes import racks, star
 from ina.host.arrays import Array
 from ina.host.options import WorkerOptions
 from ina.p4 import names
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.loop import VirtualLoop
 from ina.sim.messages import USUAL, Travel
 from ina.sim.plane import ControlPlane, config_of
@@ -45,7 +45,7 @@ def plane_of(
     if racks_of:
         topology = laid(racks(racks_of, pod), way, above="p4")
     with (
-        Fabric(topology, seed=seed) as fabric,
+        VirtualFabric(topology, seed=seed) as fabric,
         VirtualLoop(fabric.network, limit_s=limit_s) as loop,
     ):
         slots = DEFAULT_JOB_SLOTS if switches == 1 else names.SLOTS_TOTAL // 2

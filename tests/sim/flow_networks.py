@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ina.fabric.shapes import star
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.topology import Cable, Topology, laid
 from ina.sim.traffic import Flows, IncastSpec, TcpSpec, TrafficSpec, UdpSpec, add_traffic
 from ina.sim.ways import Way
@@ -25,7 +25,7 @@ def plain_star(hosts: int, way: Way, back: Way | None = None) -> Topology:
     return laid(star(hosts), way, back, edge="plain")
 
 
-def one_flow(fabric: Fabric, size_kib: float, tcp: TcpSpec, **more: Any) -> Flows:
+def one_flow(fabric: VirtualFabric, size_kib: float, tcp: TcpSpec, **more: Any) -> Flows:
     """From ``h1`` to the last host."""
     spec = IncastSpec(
         sources=["h1"],
@@ -37,7 +37,7 @@ def one_flow(fabric: Fabric, size_kib: float, tcp: TcpSpec, **more: Any) -> Flow
     return flows(fabric, [spec])[0]
 
 
-def flows(fabric: Fabric, specs: Sequence[TrafficSpec]) -> list[Flows]:
+def flows(fabric: VirtualFabric, specs: Sequence[TrafficSpec]) -> list[Flows]:
     """What is added, of TCP."""
     return [added for added in add_traffic(fabric, specs) if isinstance(added, Flows)]
 

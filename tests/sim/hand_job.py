@@ -13,7 +13,7 @@ from ina.extension import host as host_native
 from ina.extension import sim as native
 from ina.protocol.collective import Collective
 from ina.protocol.spec import UDP_PORT as SWITCH_UDP_PORT
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import forest_of
 from ina.trees.mapping import Mapping
@@ -27,7 +27,7 @@ LIMIT_NS = 60 * 10**9
 
 
 def admit(
-    fabric: Fabric, hosts: Sequence[str], slots: int, *, number: int = 1, epoch: int = 7
+    fabric: VirtualFabric, hosts: Sequence[str], slots: int, *, number: int = 1, epoch: int = 7
 ) -> None:
     """A job with a rank on each of these hosts, which are at switch ``s1``, at its first slots."""
     address = fabric.topology.addresses["s1"]
@@ -40,7 +40,13 @@ class OtherMapping:
     """Another mapping of such a job, beside the one of an earlier epoch."""
 
     def __init__(
-        self, fabric: Fabric, hosts: Sequence[str], memory: SlotRange, *, number: int, epoch: int
+        self,
+        fabric: VirtualFabric,
+        hosts: Sequence[str],
+        memory: SlotRange,
+        *,
+        number: int,
+        epoch: int,
     ) -> None:
         self._switch = fabric.switches["s1"]
         plan = _plan(fabric, hosts, memory, number, epoch)
@@ -54,7 +60,7 @@ class OtherMapping:
 
 
 def _plan(
-    fabric: Fabric, hosts: Sequence[str], memory: SlotRange, number: int, epoch: int
+    fabric: VirtualFabric, hosts: Sequence[str], memory: SlotRange, number: int, epoch: int
 ) -> JobPlan:
     topology = fabric.topology
     members = {
@@ -66,7 +72,7 @@ def _plan(
     return plan_job(job, "s1")
 
 
-def setup_on(fabric: Fabric, host: str) -> native.WorkerSetup:
+def setup_on(fabric: VirtualFabric, host: str) -> native.WorkerSetup:
     """Of a member's worker."""
     addresses = fabric.topology.addresses
     return native.WorkerSetup(
@@ -75,7 +81,7 @@ def setup_on(fabric: Fabric, host: str) -> native.WorkerSetup:
 
 
 def add_workers(
-    fabric: Fabric,
+    fabric: VirtualFabric,
     hosts: Sequence[str],
     slots: int = 512,
     window: congestion.Choice | None = None,
@@ -103,7 +109,7 @@ def add_workers(
     ]
 
 
-def reduce_all(fabric: Fabric, workers: Sequence[native.Worker], elems: int) -> list[Values]:
+def reduce_all(fabric: VirtualFabric, workers: Sequence[native.Worker], elems: int) -> list[Values]:
     """Numbers of their own are summed; returns what each worker has then, once all have it."""
     inputs, outputs = buffers(len(workers), elems)
     run_all(fabric, workers, inputs, outputs)
@@ -120,7 +126,7 @@ def buffers(workers: int, elems: int) -> tuple[list[Values], list[Values]]:
 
 
 def run_all(
-    fabric: Fabric,
+    fabric: VirtualFabric,
     workers: Sequence[native.Worker],
     inputs: Sequence[Values],
     outputs: Sequence[Values],

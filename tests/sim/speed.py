@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from ina.fabric.shapes import fat_tree, star
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.topology import laid
 from ina.sim.traffic import PoissonSpec, TcpSpec, add_traffic
 from ina.sim.ways import Way
@@ -24,7 +24,7 @@ WAY = Way(bits_per_s=10**10, delay_ns=2000)
 def of_workers(count: int) -> float:
     """Millions a second, of all-reduces of so many workers with 64 values a packet."""
     best = 0.0
-    with Fabric(laid(star(count), WAY), seed=1) as fabric:
+    with VirtualFabric(laid(star(count), WAY), seed=1) as fabric:
         workers = add_workers(fabric, fabric.topology.hosts)
         inputs, outputs = buffers(count, ELEMS)
         for _ in range(ROUNDS):
@@ -38,7 +38,7 @@ def of_flows(k: int) -> tuple[int, float]:
     """Hosts of a fat-tree, and millions a second, of DCTCP's flows among them."""
     way = Way(bits_per_s=10**10, queue_bytes=500_000, marking="step", mark_bytes=100_000)
     topology = laid(fat_tree(k), way, edge="plain")
-    with Fabric(topology, seed=1) as fabric:
+    with VirtualFabric(topology, seed=1) as fabric:
         add_traffic(fabric, [PoissonSpec(load=0.4, tcp=TcpSpec(algorithm="dctcp"))])
         began_s = time.process_time()
         fabric.network.run(2 * MS)

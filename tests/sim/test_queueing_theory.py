@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ina._native.sim import PortCounters
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.traffic import add_traffic
 from ina.sim.ways import Way
 from tests.selection import LONG
@@ -26,7 +26,7 @@ BOUND = 0.02
 def port_under(load: float, packets: int, queue_bytes: int = 1 << 40) -> PortCounters:
     """What the port counts once about so many packets have come."""
     way = Way(bits_per_s=BITS_PER_S, delay_ns=0, queue_bytes=queue_bytes)
-    with Fabric(pair(way), seed=5) as fabric:
+    with VirtualFabric(pair(way), seed=5) as fabric:
         add_traffic(fabric, [poisson_stream(BITS_PER_S, load, PAYLOAD_BYTES)])
         fabric.network.run(round(packets * SERVICE_NS / load))
         return fabric.ports["h1>h2"].counters

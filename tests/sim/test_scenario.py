@@ -79,7 +79,7 @@ def test_examples_are_scenarios(path: Path) -> None:
             {"topology": {"kind": "fat-tree", "k": 3}},
             "fat-tree: k 3: want an even number",
         ),
-        ({"topology": {"hosts": 0}}, "topology: star: hosts 0: want 1 or more"),
+        ({"topology": {"hosts": 0}}, "topology.hosts = 0: want 1 or more"),
         (
             {
                 "job": [{"workers": 1, "copies": 2}],

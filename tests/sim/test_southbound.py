@@ -13,7 +13,7 @@ from ina.controller.switches.plan import epoch_mark
 from ina.fabric.shapes import star
 from ina.p4 import names
 from ina.sim.agent import SwitchAgent
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.loop import VirtualLoop
 from ina.sim.messages import ControlLog, Path
 from ina.sim.process import Process
@@ -30,7 +30,7 @@ NO_SUCH_PORT = Group(20_001, ((600, 1),))
 class Bench:
     """A switch, and sessions of controllers that share a path."""
 
-    def __init__(self, fabric: Fabric, loop: VirtualLoop) -> None:
+    def __init__(self, fabric: VirtualFabric, loop: VirtualLoop) -> None:
         self.fabric = fabric
         self.agent = SwitchAgent(fabric.switches["s1"])
         self.path = Path("c-s1", 1, ControlLog(loop))
@@ -48,7 +48,7 @@ Scenario = Callable[[Bench], Coroutine[Any, Any, None]]
 
 
 def run(scenario: Scenario) -> None:
-    with Fabric(laid(star(2)), seed=1) as fabric, VirtualLoop(fabric.network) as loop:
+    with VirtualFabric(laid(star(2)), seed=1) as fabric, VirtualLoop(fabric.network) as loop:
         loop.run_until_complete(scenario(Bench(fabric, loop)))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ina.extension import sim as native
 from ina.extension.congestion import Choice
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.flows import Completion
 from ina.sim.topology import Cable, Topology
 from ina.sim.traffic import (
@@ -72,7 +72,7 @@ def run(seed: int, *, others: bool = False, pcap: Path | None = None) -> Ran:
         {"s1": "p4"} | ({"s2": "plain"} if others else {}),
         tuple(Cable(name, "s1" if name in HERE else "s2", WAY, WAY) for name in hosts),
     )
-    with Fabric(topology, seed=seed) as fabric:
+    with VirtualFabric(topology, seed=seed) as fabric:
         trace = native.Trace(1 << 18, "" if pcap is None else str(pcap))
         fabric.network.set_trace(trace)
         fabric.switches["s1"].insert(fabric.forwarding("s1"))
@@ -118,7 +118,9 @@ def test_an_element_more_elsewhere_changes_nothing_here() -> None:
 @pytest.mark.parametrize("name", ["", "other"])
 def test_draws_follow_from_the_name(name: str) -> None:
     def starts(spec: PoissonSpec) -> list[int]:
-        with Fabric(Topology(("h1", "h2"), {}, (Cable("h1", "h2", WAY, WAY),)), seed=1) as fabric:
+        with VirtualFabric(
+            Topology(("h1", "h2"), {}, (Cable("h1", "h2", WAY, WAY),)), seed=1
+        ) as fabric:
             [running] = add_traffic(fabric, [spec])
             fabric.network.run(10**10)
             assert isinstance(running, Flows)

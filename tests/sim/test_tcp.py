@@ -13,7 +13,7 @@ from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 
 from ina.extension import sim as native
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.traffic import AllToAllSpec, Flows, TcpSpec
 from ina.sim.ways import Way
 from tests.sim.flow_networks import FOREVER_NS, flows, one_flow, pair, plain_star
@@ -26,7 +26,7 @@ BOTH = pytest.mark.parametrize(
 )
 
 
-def traced(fabric: Fabric) -> native.Trace:
+def traced(fabric: VirtualFabric) -> native.Trace:
     """What happens to frames, from now on."""
     trace = native.Trace(1 << 16)
     fabric.network.set_trace(trace)
@@ -58,7 +58,7 @@ def sent(trace: native.Trace, port: str) -> list[Segment]:
 
 def test_a_capture_has_whole_segments_of_all_the_data(tmp_path: Path) -> None:
     path = tmp_path / "flow.pcap"
-    with Fabric(pair(Way(bits_per_s=GBIT, loss=0.03)), seed=2) as fabric:
+    with VirtualFabric(pair(Way(bits_per_s=GBIT, loss=0.03)), seed=2) as fabric:
         trace = native.Trace(0, str(path))
         fabric.network.set_trace(trace)
         flow = one_flow(fabric, 200, TcpSpec(algorithm="dctcp"))
@@ -100,7 +100,7 @@ def frames_of(path: Path) -> list[Ether]:
 def test_a_flow_alone_takes_as_long_as_its_windows_say() -> None:
     # 10, 20, 40 segments a round trip of 10 ms: 70 need three.
     way = Way(bits_per_s=GBIT, delay_ns=5 * MS)
-    with Fabric(pair(way), seed=1) as fabric:
+    with VirtualFabric(pair(way), seed=1) as fabric:
         flow = one_flow(fabric, 70 * MSS / 1024, TcpSpec(min_rto_ms=50))
         fabric.network.run(FOREVER_NS)
         [done] = flow.completions()
@@ -117,7 +117,7 @@ def test_a_flow_alone_takes_as_long_as_its_windows_say() -> None:
 @BOTH
 def test_one_loss_is_mended_without_a_timeout(tcp: TcpSpec) -> None:
     way = Way(bits_per_s=GBIT, delay_ns=MS)
-    with Fabric(pair(way), seed=1) as fabric:
+    with VirtualFabric(pair(way), seed=1) as fabric:
         flow = one_flow(fabric, 2000, tcp)
         fabric.network.run(15 * MS)
         drop_one(fabric, way)
@@ -136,7 +136,7 @@ def test_one_loss_is_mended_without_a_timeout(tcp: TcpSpec) -> None:
     assert done.timeouts == 0
 
 
-def drop_one(fabric: Fabric, way: Way) -> None:
+def drop_one(fabric: VirtualFabric, way: Way) -> None:
     """The next segment from ``h1`` is lost on its way."""
     lost = fabric.ports["h1>h2"].counters.lost_packets
     fabric.set_way("h1>h2", Way(bits_per_s=way.bits_per_s, delay_ns=way.delay_ns, loss=1.0))
@@ -147,7 +147,7 @@ def drop_one(fabric: Fabric, way: Way) -> None:
 
 
 def test_a_dead_link_is_tried_at_twice_the_distance_each_time_and_given_up() -> None:
-    with Fabric(pair(Way(bits_per_s=GBIT)), seed=1) as fabric:
+    with VirtualFabric(pair(Way(bits_per_s=GBIT)), seed=1) as fabric:
         trace = traced(fabric)
         fabric.ports["h1>h2"].up = False
         flow = one_flow(fabric, 100, TcpSpec(min_rto_ms=10))
@@ -167,7 +167,7 @@ def test_a_dead_link_is_tried_at_twice_the_distance_each_time_and_given_up() -> 
 
 
 def test_a_link_that_comes_back_is_used_again_after_the_timeout() -> None:
-    with Fabric(pair(Way(bits_per_s=GBIT)), seed=1) as fabric:
+    with VirtualFabric(pair(Way(bits_per_s=GBIT)), seed=1) as fabric:
         fabric.ports["h1>h2"].up = False
         flow = one_flow(fabric, 100, TcpSpec(min_rto_ms=10))
         fabric.network.run(25 * MS)
@@ -180,7 +180,7 @@ def test_a_link_that_comes_back_is_used_again_after_the_timeout() -> None:
 
 
 def test_acknowledgements_come_for_every_second_segment_and_after_a_delay() -> None:
-    with Fabric(pair(Way(bits_per_s=GBIT, delay_ns=MS)), seed=1) as fabric:
+    with VirtualFabric(pair(Way(bits_per_s=GBIT, delay_ns=MS)), seed=1) as fabric:
         trace = traced(fabric)
         one_flow(fabric, 13 * MSS / 1024, TcpSpec(initial_window_segments=3, delayed_ack_us=700))
         fabric.network.run(FOREVER_NS)
@@ -200,7 +200,7 @@ def test_acknowledgements_come_for_every_second_segment_and_after_a_delay() -> N
 def test_cubic_answers_marks_once_a_round_trip_and_dctcp_to_their_share() -> None:
     def run(tcp: TcpSpec) -> tuple[Flows, native.PortCounters, native.Trace]:
         way = Way(bits_per_s=GBIT, delay_ns=50_000, marking="step", mark_bytes=30_000)
-        with Fabric(plain_star(2, Way(bits_per_s=10 * GBIT), way), seed=1) as fabric:
+        with VirtualFabric(plain_star(2, Way(bits_per_s=10 * GBIT), way), seed=1) as fabric:
             trace = traced(fabric)
             flow = one_flow(fabric, 4000, tcp)
             fabric.network.run(FOREVER_NS)
@@ -242,7 +242,7 @@ def test_all_arrives_over_links_that_do_everything_wrong(tcp: TcpSpec, seed: int
         red_least_bytes=10_000,
         red_most_bytes=50_000,
     )
-    with Fabric(plain_star(4, way), seed=seed) as fabric:
+    with VirtualFabric(plain_star(4, way), seed=seed) as fabric:
         [all_to_all] = flows(fabric, [AllToAllSpec(size_kib=30, rounds=2, tcp=tcp)])
         fabric.network.run(FOREVER_NS)
         done = all_to_all.completions()

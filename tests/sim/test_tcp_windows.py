@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ina.extension import sim as native
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.traffic import IncastSpec, TcpSpec
 from ina.sim.ways import Way
 from tests.sim.flow_networks import flows, one_flow, pair, plain_star
@@ -34,7 +34,7 @@ def test_cubic_comes_back_after_k(most: float, window: float) -> None:
 def test_a_window_follows_cubics_curve() -> None:
     """RFC 9438, 4.2: after a loss, back to the old window, which it stays near, and beyond."""
     way = Way(bits_per_s=GBIT, delay_ns=50 * MS)
-    with Fabric(pair(way), seed=1) as fabric:
+    with VirtualFabric(pair(way), seed=1) as fabric:
         flow = one_flow(fabric, WITHOUT_END_KIB, TcpSpec(min_rto_ms=500))
         network, port = fabric.network, fabric.ports["h1>h2"]
         network.run(620 * MS)  # in slow start, some 640 segments
@@ -72,7 +72,7 @@ def test_dctcp_keeps_the_queue_near_its_threshold(count: int) -> None:
     of 2 N (C RTT + K), halved; the link is never idle. And the flows have equal shares."""
     threshold = 65 * SEGMENT_WIRE_BYTES
     way = Way(bits_per_s=10 * GBIT, delay_ns=25_000, marking="step", mark_bytes=threshold)
-    with Fabric(plain_star(count + 1, way), seed=1) as fabric:
+    with VirtualFabric(plain_star(count + 1, way), seed=1) as fabric:
         running = start_apart(fabric, count, "dctcp")
         port = fabric.ports[f"s1>h{count + 1}"]
         fabric.network.run(20 * MS)
@@ -97,7 +97,7 @@ def test_flows_of_cubic_fill_a_queue_and_have_equal_shares(count: int) -> None:
     # Without jitter the same flow finds the queue full each time (Floyd and Jacobson 1992).
     way = Way(bits_per_s=GBIT, delay_ns=100_000, queue_bytes=200_000, jitter_ns=2000)
     topology = plain_star(count + 1, replace(way, bits_per_s=10 * GBIT), way)
-    with Fabric(topology, seed=1) as fabric:
+    with VirtualFabric(topology, seed=1) as fabric:
         running = start_apart(fabric, count, "cubic")
         port = fabric.ports[f"s1>h{count + 1}"]
         fabric.network.run(200 * MS)
@@ -111,7 +111,7 @@ def test_flows_of_cubic_fill_a_queue_and_have_equal_shares(count: int) -> None:
         assert port.counters.longest_bytes > 195_000
 
 
-def start_apart(fabric: Fabric, count: int, algorithm: str) -> list[native.Traffic]:
+def start_apart(fabric: VirtualFabric, count: int, algorithm: str) -> list[native.Traffic]:
     """A flow from each of the first hosts to the one behind them, one after the other."""
     specs = [
         IncastSpec(

@@ -9,7 +9,7 @@ import pytest
 
 from ina.extension import sim as native
 from ina.protocol.spec import HEADER_BYTES
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.reading import make
 from ina.sim.run import Simulation
 from ina.sim.traffic import UdpSpec, add_traffic
@@ -26,7 +26,7 @@ FRAME_BYTES = 1000  # with Ethernet, IPv4 and UDP; a bucket has no framing here
 def left_ns(way: Way, spec: UdpSpec) -> tuple[list[int], native.PortCounters]:
     """When each datagram has left, in order."""
     trace = native.Trace(1 << 16)
-    with Fabric(pair(way), seed=3) as fabric:
+    with VirtualFabric(pair(way), seed=3) as fabric:
         fabric.network.set_trace(trace)
         add_traffic(fabric, [spec])
         fabric.network.run(2**63 - 1)

@@ -13,7 +13,7 @@ import pytest
 from ina.extension import sim as native
 from ina.fabric.shapes import fat_tree, leaf_spine, star
 from ina.sim.errors import ScenarioError
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.flows import ideal_ns, path, percentile, slowdowns
 from ina.sim.sizes import NAMED, mean_bytes
 from ina.sim.topology import laid
@@ -37,7 +37,7 @@ FAST = Way(bits_per_s=10 * GBIT, delay_ns=1000)
 
 
 def test_poisson_flows_load_the_cables_as_asked() -> None:
-    with Fabric(plain_star(8, FAST), seed=1) as fabric:
+    with VirtualFabric(plain_star(8, FAST), seed=1) as fabric:
         spec = PoissonSpec(load=0.4, sizes="fixed", size_kib=20, stop_ms=50)
         [running] = flows(fabric, [spec])
         fabric.network.run(FOREVER_NS)
@@ -62,7 +62,7 @@ def test_poisson_flows_load_the_cables_as_asked() -> None:
 @pytest.mark.parametrize("sizes", ["web-search", "data-mining"])
 def test_sizes_are_those_of_the_distribution(sizes: str) -> None:
     points = NAMED[sizes]
-    with Fabric(pair(Way(bits_per_s=10**15, delay_ns=0)), seed=4) as fabric:
+    with VirtualFabric(pair(Way(bits_per_s=10**15, delay_ns=0)), seed=4) as fabric:
         # One link of a petabit a second: flows are over as soon as they begin.
         traffic = native.add_traffic(
             fabric.network,
@@ -92,7 +92,7 @@ def test_the_distributions_have_the_means_that_others_use() -> None:
 
 @pytest.mark.parametrize("period_ms", [0.0, 20.0])
 def test_an_incast_begins_at_once_in_each_round(period_ms: float) -> None:
-    with Fabric(plain_star(9, FAST), seed=1) as fabric:
+    with VirtualFabric(plain_star(9, FAST), seed=1) as fabric:
         spec = IncastSpec(
             destinations=["h9"], size_kib=32, rounds=3, period_ms=period_ms, start_ms=1
         )
@@ -114,7 +114,7 @@ def test_an_incast_begins_at_once_in_each_round(period_ms: float) -> None:
 
 
 def test_all_to_all_is_every_pair_once() -> None:
-    with Fabric(plain_star(5, FAST), seed=1) as fabric:
+    with VirtualFabric(plain_star(5, FAST), seed=1) as fabric:
         [running] = flows(fabric, [AllToAllSpec(size_kib=10)])
         fabric.network.run(FOREVER_NS)
         done = running.completions()
@@ -125,7 +125,7 @@ def test_all_to_all_is_every_pair_once() -> None:
 
 def test_datagrams_come_at_their_rate_whatever_is_lost() -> None:
     way = Way(bits_per_s=GBIT, delay_ns=7000, loss=0.1)
-    with Fabric(pair(way), seed=1) as fabric:
+    with VirtualFabric(pair(way), seed=1) as fabric:
         spec = UdpSpec(source="h1", destination="h2", rate_gbit=0.3, stop_ms=100)
         [stream] = add_traffic(fabric, [spec])
         assert isinstance(stream, UdpStream)
@@ -146,7 +146,7 @@ def test_datagrams_come_at_their_rate_whatever_is_lost() -> None:
 
 def test_a_datagram_that_was_corrupted_is_dropped_where_it_arrives() -> None:
     way = Way(bits_per_s=GBIT, delay_ns=1000, corruption=0.2, frame_check=False)
-    with Fabric(pair(way), seed=1) as fabric:
+    with VirtualFabric(pair(way), seed=1) as fabric:
         spec = UdpSpec(source="h1", destination="h2", rate_gbit=0.1, payload_bytes=64, stop_ms=50)
         [stream] = add_traffic(fabric, [spec])
         assert isinstance(stream, UdpStream)
@@ -161,7 +161,7 @@ def test_a_datagram_that_was_corrupted_is_dropped_where_it_arrives() -> None:
 
 def test_flows_pass_p4_switches_and_plain_ones() -> None:
     topology = laid(leaf_spine(2, 2, 2), FAST)
-    with Fabric(topology, seed=1) as fabric:
+    with VirtualFabric(topology, seed=1) as fabric:
         for name, switch in fabric.switches.items():
             switch.insert(fabric.forwarding(name))
         [running] = flows(fabric, [AllToAllSpec(size_kib=100, tcp=TcpSpec(algorithm="dctcp"))])
@@ -180,7 +180,7 @@ def test_the_least_time_is_that_of_frames_that_nothing_stops() -> None:
     for ways, there, back in (("fast first", fast, slow), ("slow first", slow, fast)):
         for segments in (1, 2, 30):
             size_bytes = segments * 1460 - 1000
-            with Fabric(plain_star(2, there, back), seed=1) as fabric:
+            with VirtualFabric(plain_star(2, there, back), seed=1) as fabric:
                 [running] = flows(
                     fabric,
                     [
@@ -195,7 +195,7 @@ def test_the_least_time_is_that_of_frames_that_nothing_stops() -> None:
 
 
 def test_slowdowns_are_told_by_size() -> None:
-    with Fabric(plain_star(6, FAST), seed=2) as fabric:
+    with VirtualFabric(plain_star(6, FAST), seed=2) as fabric:
         spec = PoissonSpec(load=0.5, most_flows=100)
         [running] = flows(fabric, [spec])
         fabric.network.run(FOREVER_NS)
@@ -277,7 +277,7 @@ def test_hosts_and_names_are_checked(specs: list[TrafficSpec], message: str) -> 
 
 def test_a_load_of_cables_without_a_rate_is_refused() -> None:
     with (
-        Fabric(pair(Way(bits_per_s=0)), seed=1) as fabric,
+        VirtualFabric(pair(Way(bits_per_s=0)), seed=1) as fabric,
         pytest.raises(ScenarioError, match="no rate"),
     ):
         add_traffic(fabric, [PoissonSpec(load=0.5)])
@@ -288,7 +288,7 @@ def test_a_fat_tree_carries_flows_between_all_hosts(k: int) -> None:
     way = Way(bits_per_s=10 * GBIT, marking="step", mark_bytes=100_000)
     topology = laid(fat_tree(k), way, edge="plain")
     assert len(topology.hosts) == k**3 // 4
-    with Fabric(topology, seed=1) as fabric:
+    with VirtualFabric(topology, seed=1) as fabric:
         spec = PoissonSpec(load=0.3, sizes="fixed", size_kib=15, most_flows=5 * k**3)
         [running] = flows(fabric, [spec])
         fabric.network.run(FOREVER_NS)

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from ina.controller.config import Config, JobsConfig, TenantConfig, WindowsConfig
 from ina.controller.config.windows import JobRule
 from ina.controller.windows.uses import packet_bits
-from ina.host.options import WorkerOptions
 from ina.fabric.shapes import star
+from ina.host.options import WorkerOptions
 from ina.rpc import controller_pb2 as pb2
 from ina.sim.errors import ScenarioError
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.loop import VirtualLoop
 from ina.sim.plane import ControlPlane, config_of
 from ina.sim.rank import Rank
@@ -44,7 +44,7 @@ def slow_plane(
 ) -> Iterator[ControlPlane]:
     """Hosts at 40 Mbit/s; a round trip is long enough for windows to differ."""
     topology = laid(star(2), Way(bits_per_s=RATE, delay_ns=DELAY_NS, queue_bytes=1 << 22))
-    with Fabric(topology, seed=1) as fabric, VirtualLoop(fabric.network, limit_s=60) as loop:
+    with VirtualFabric(topology, seed=1) as fabric, VirtualLoop(fabric.network, limit_s=60) as loop:
         config = config_of(
             fabric,
             jobs=JobsConfig(lease_s=1.0, slots=SLOTS),

@@ -148,7 +148,7 @@ def _registry(
     fabric: Fabric,
     links: Mapping[str, SwitchLink],
     switches: Mapping[str, Switch],
-    outages: Outages | None,
+    outages: StoredOutages | None,
     store: Store,
     surroundings: Surroundings,
 ) -> Registry:

@@ -40,7 +40,7 @@ from ina.protocol.spec import VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
 from ina.sim.agent import SwitchAgent
 from ina.sim.controller import START_UNIX_S
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.loop import VirtualLoop
 from ina.sim.memory.fluid import Training
 from ina.sim.memory.outcome import Ended, Outcome, outcome
@@ -79,7 +79,7 @@ def run_trace(
     """
     with (
         _quiet(),
-        Fabric(laid(star(1)), seed=1, values=PAYLOAD_BYTES // VALUE_BYTES) as fabric,
+        VirtualFabric(laid(star(1)), seed=1, values=PAYLOAD_BYTES // VALUE_BYTES) as fabric,
         VirtualLoop(fabric.network, limit_s=_LIMIT_S) as loop,
         contextlib.closing(open_store(IN_MEMORY)) as store,
     ):
@@ -93,7 +93,7 @@ async def _all(
     trace: Sequence[TracedJob],
     config: JobsConfig,
     loop: VirtualLoop,
-    fabric: Fabric,
+    fabric: VirtualFabric,
     store: Store,
     *,
     slots: int,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from ina.sim.errors import ScenarioError
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.flows import Completion
 from ina.sim.job_run import JobRun
 from ina.sim.traffic import Flows, IncastSpec, UdpStream, add_traffic
@@ -27,7 +27,7 @@ class Beside:
 
     async def __call__(
         self,
-        fabric: Fabric,
+        fabric: VirtualFabric,
         _jobs: Mapping[str, JobRun],
         traffic: Sequence[Flows | UdpStream],
     ) -> None:
@@ -37,7 +37,7 @@ class Beside:
             if isinstance(flows, Flows):
                 self.completions += flows.completions()
 
-    async def do(self, fabric: Fabric) -> None:
+    async def do(self, fabric: VirtualFabric) -> None:
         """Until the end: nothing."""
         await asyncio.sleep(self.end_s - fabric.network.now_ns / 1e9)
 
@@ -62,7 +62,7 @@ class Ring(Beside):
         self.sums_s: list[float] = []
         """By step."""
 
-    async def do(self, fabric: Fabric) -> None:
+    async def do(self, fabric: VirtualFabric) -> None:
         """Steps, until one ends at the end or later."""
         network = fabric.network
         ready_s = READY_MS / 1e3 + self._compute_s
@@ -73,7 +73,7 @@ class Ring(Beside):
             self.sums_s.append((done_ns - begun_ns) / 1e9)
             ready_s = done_ns / 1e9 + self._compute_s
 
-    async def _sum(self, fabric: Fabric) -> int:
+    async def _sum(self, fabric: VirtualFabric) -> int:
         """Until all have it: when that was, ns."""
         hosts = fabric.topology.hosts
         specs = [

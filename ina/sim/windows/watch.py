@@ -14,7 +14,7 @@ from ina.extension import sim as native
 from ina.sim import run
 from ina.sim.claims import claims
 from ina.sim.errors import ScenarioError
-from ina.sim.fabric import Fabric
+from ina.sim.fabric import VirtualFabric
 from ina.sim.flows import Completion
 from ina.sim.job_run import JobRun
 from ina.sim.reading import check
@@ -55,7 +55,7 @@ class Watch:
 
     async def __call__(
         self,
-        fabric: Fabric,
+        fabric: VirtualFabric,
         jobs: Mapping[str, JobRun],
         traffic: Sequence[Flows | UdpStream],
     ) -> None:
@@ -77,7 +77,10 @@ class Watch:
                 self.completions += flows.completions()
 
     def _look(
-        self, fabric: Fabric, jobs: Mapping[str, JobRun], traffic: Sequence[Flows | UdpStream]
+        self,
+        fabric: VirtualFabric,
+        jobs: Mapping[str, JobRun],
+        traffic: Sequence[Flows | UdpStream],
     ) -> None:
         self._at_s.append(fabric.network.now_ns / 1e9 - self.began_s)
         for name, job in jobs.items():
@@ -95,7 +98,7 @@ class Watch:
         if self.shared_slots:
             self._look_at_slots(fabric, jobs)
 
-    def _look_at_slots(self, fabric: Fabric, jobs: Mapping[str, JobRun]) -> None:
+    def _look_at_slots(self, fabric: VirtualFabric, jobs: Mapping[str, JobRun]) -> None:
         switch = next(iter(fabric.switches.values()))
         now_us = fabric.network.now_ns // 1000
         found = claims(switch, self.shared_slots, now_us=now_us, within_us=_PATIENCE_US)
