@@ -34,13 +34,21 @@ def write_packed(path: Path, content: bytes) -> None:
         path.write_bytes(lzma.compress(content, preset=_PRESET))
 
 
-@functools.cache
 def unpacked(packed: tuple[Path, ...]) -> tuple[Path, ...]:
     """Plain copies of packed files, beside each other in one folder, without ``.xz``.
 
     They are written where the cache lacks them, or has something else. Without a cache that can be
     written they are in a temporary folder, which goes with this process; a warning says so.
     """
+    found = _unpacked(packed)
+    if not all(path.is_file() for path in found):  # a cache may be emptied at any time
+        _unpacked.cache_clear()
+        found = _unpacked(packed)
+    return found
+
+
+@functools.cache
+def _unpacked(packed: tuple[Path, ...]) -> tuple[Path, ...]:
     contents = [path.read_bytes() for path in packed]
     digest = hashlib.sha256(b"".join(hashlib.sha256(it).digest() for it in contents)).hexdigest()
     names = [path.name.removesuffix(SUFFIX) for path in packed]

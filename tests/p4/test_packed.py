@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ina.p4.packed import is_unpacked, unpacked, write_packed
+from ina.p4.packed import _unpacked, is_unpacked, unpacked, write_packed
 from ina.p4.programs import COMPILED_DIR
 
 CONTENT = b"{}\n" * 1000
@@ -17,7 +17,7 @@ CONTENT = b"{}\n" * 1000
 @pytest.fixture
 def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    unpacked.cache_clear()
+    _unpacked.cache_clear()
     path = tmp_path / "x.json.xz"
     write_packed(path, CONTENT)
     return path
@@ -31,9 +31,11 @@ def test_what_is_damaged_in_the_cache_is_written_anew(packed: Path, tmp_path: Pa
     assert not is_unpacked(packed)
     plain.chmod(0o600)
     plain.write_bytes(CONTENT[:-1])
-    unpacked.cache_clear()
+    _unpacked.cache_clear()
     assert unpacked((packed,)) == (plain,)
     assert plain.read_bytes() == CONTENT
+    plain.unlink()
+    assert unpacked((packed,))[0].read_bytes() == CONTENT
 
 
 def test_without_a_cache_a_temporary_folder_is_named(
