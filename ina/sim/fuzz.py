@@ -44,8 +44,8 @@ class State(msgspec.Struct):
     first: int
     next: int
     """All seeds from ``first`` to before this one are done,"""
-    done: list[int] = []
-    """and blocks that begin with these, beyond it."""
+    done: dict[int, int] = {}
+    """and, beyond it, as many as it says from these on."""
     sums: int = 0
     packet_hops: int = 0
     wall_s: float = 0.0
@@ -55,7 +55,7 @@ class State(msgspec.Struct):
     @property
     def seeds(self) -> int:
         """That are done."""
-        return self.next - self.first + BLOCK * len(self.done)
+        return self.next - self.first + sum(self.done.values())
 
 
 class _Block(msgspec.Struct):
@@ -114,27 +114,26 @@ def fuzz(
     """
     count = processes or len(os.sched_getaffinity(0))
     with worker_processes(count) as pool:
-        waiting: dict[Future[bytes], int] = {}
+        waiting: dict[Future[bytes], tuple[int, int]] = {}
         blocks = _blocks(state, seeds)
         while True:
             while len(waiting) <= count and not (stop_at and len(state.findings) >= stop_at):
-                at = next(blocks, None)
-                if at is None:
+                block = next(blocks, None)
+                if block is None:
                     break
-                size = min(BLOCK, state.first + seeds - at)
-                waiting[pool.submit(_try_block, at, size)] = at
+                waiting[pool.submit(_try_block, *block)] = block
             if not waiting:
                 return state
             done, _ = wait(waiting, SEED_S * BLOCK, FIRST_COMPLETED)
             if not done:
-                raise ScenarioError(f"seeds from {min(waiting.values())} on: no end")
+                raise ScenarioError(f"seeds from {min(waiting.values())[0]} on: no end")
             for future in done:
                 error = future.exception()
                 if error is not None:  # and if the process has died, it is that of all others, too
-                    starts = [waiting.pop(future), *sorted(waiting.values())]
-                    state.findings.append(_blame(starts, state.first + seeds, error))
+                    blamed = [waiting.pop(future), *sorted(waiting.values())]
+                    state.findings.append(_blame(blamed, error))
                     return state
-                _take(state, waiting.pop(future), future.result())
+                _take(state, *waiting.pop(future), future.result())
             if save is not None:
                 save.parent.mkdir(parents=True, exist_ok=True)
                 save.write_bytes(msgspec.json.format(msgspec.json.encode(state)))
@@ -151,21 +150,28 @@ def smaller(scenario: Scenario, seed: int, kind: str, budget_s: float = 60.0) ->
     return minimise(scenario, fails, budget_s=budget_s)
 
 
-def _blocks(state: State, seeds: int) -> Iterator[int]:
-    for at in range(state.next, state.first + seeds, BLOCK):
-        if at not in state.done:
-            yield at
+def _blocks(state: State, seeds: int) -> Iterator[tuple[int, int]]:
+    """Where each begins that is to do, and how many seeds it has."""
+    done, end = dict(state.done), state.first + seeds
+    at = state.next
+    while at < end:
+        if at in done:
+            at += done[at]
+            continue
+        count = min([BLOCK, end - at, *(start - at for start in done if start > at)])
+        yield at, count
+        at += count
 
 
-def _blame(starts: list[int], end: int, error: BaseException) -> Finding:
-    """Which seed ended a process of the fuzzer, of blocks that begin at ``starts``."""
-    for seed in (seed for at in starts for seed in range(at, min(at + BLOCK, end))):
+def _blame(blocks: list[tuple[int, int]], error: BaseException) -> Finding:
+    """Which seed of these blocks ended a process of the fuzzer."""
+    for seed in (seed for at, count in blocks for seed in range(at, at + count)):
         with worker_processes(1) as pool:
             found = pool.submit(_try_block, seed, 1).exception(SEED_S)
         if found is not None:
             return Finding(seed, CRASH, f"{type(found).__name__}: {found}", draw(seed))
     what = f"{type(error).__name__}: {error}, but of none of its seeds alone"
-    return Finding(starts[0], CRASH, what, draw(starts[0]))
+    return Finding(blocks[0][0], CRASH, what, draw(blocks[0][0]))
 
 
 def _try_block(first: int, count: int) -> bytes:
@@ -181,13 +187,12 @@ def _try_block(first: int, count: int) -> bytes:
     return msgspec.json.encode(block)
 
 
-def _take(state: State, at: int, result: bytes) -> None:
+def _take(state: State, at: int, count: int, result: bytes) -> None:
     block = msgspec.json.decode(result, type=_Block)
     state.sums += block.sums
     state.packet_hops += block.packet_hops
     state.wall_s += block.wall_s
     state.findings += [Finding(seed, kind, what, draw(seed)) for seed, kind, what in block.failed]
-    state.done.append(at)
+    state.done[at] = count
     while state.next in state.done:
-        state.done.remove(state.next)
-        state.next += BLOCK
+        state.next += state.done.pop(state.next)

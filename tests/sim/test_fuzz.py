@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
@@ -57,6 +60,31 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(ScenarioError, match=r"state\.json: "):
         load_state(path, 0)
+
+
+def test_each_seed_is_tried_once_wherever_runs_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seeds by no whole blocks, and a later block that is done before an earlier one."""
+    tried: list[int] = []
+
+    def noted(first: int, count: int) -> bytes:
+        tried.extend(range(first, first + count))
+        return msgspec.json.encode(_Block())
+
+    class Here:
+        """Works at once, in this process, so that ``tried`` is seen."""
+
+        def submit(self, work: Callable[[int, int], bytes], *block: int) -> Future[bytes]:
+            done: Future[bytes] = Future()
+            done.set_result(work(*block))
+            return done
+
+    monkeypatch.setattr("ina.sim.fuzz._try_block", noted)
+    monkeypatch.setattr("ina.sim.fuzz.worker_processes", lambda _: nullcontext(Here()))
+    state = State(0, 0, {BLOCK: 5})
+    for seeds in (2, 13, 3 * BLOCK):
+        fuzz(state, seeds)
+    assert sorted(tried) == sorted({*range(3 * BLOCK)} - {*range(BLOCK, BLOCK + 5)})
+    assert (state.next, state.done, state.seeds) == (3 * BLOCK, {}, 3 * BLOCK)
 
 
 def test_a_seed_that_ends_its_process_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
