@@ -68,8 +68,7 @@ def advise(asked: AdviseOptions) -> None:
     The job is described by its compute time and gradients a step, or by --model, which measures
     them here. What an all-reduce costs on this machine is measured, or read from --costs.
     """
-    _check(asked)
-    rate = None if asked.link == LOOPBACK else parse.rate_bit_s("--link", asked.link)
+    rate = _check(asked)
     outputs = asked.outputs("advise")
     with steps("advise", 2) as bar:
         bar.say("what an all-reduce costs here")
@@ -116,8 +115,10 @@ def advise(asked: AdviseOptions) -> None:
     outputs.finish(report, COLUMNS, cells, title=f"{advice.bound}-bound, links {asked.link}")
 
 
-def _check(asked: AdviseOptions) -> None:
+def _check(asked: AdviseOptions) -> float | None:
+    """Of a link, bit/s; None: of the loopback, which is measured."""
     parse.numbers("--workers", str(asked.workers), 2, MAX_WORKERS)
+    rate = None if asked.link == LOOPBACK else parse.rate_bit_s("--link", asked.link)
     if asked.model and asked.model not in ddp.MODELS:
         raise InvalidInputError(f"--model {asked.model}: want one of {', '.join(ddp.MODELS)}")
     if not asked.model and (asked.compute_ms is None or asked.gradient_mb is None):
@@ -127,6 +128,7 @@ def _check(asked: AdviseOptions) -> None:
             f"--model {asked.model}: it has the model's gradients but computes nothing:"
             " want --compute-ms"
         )
+    return rate
 
 
 def _measure_costs() -> Report:
