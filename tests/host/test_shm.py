@@ -181,7 +181,7 @@ def test_a_switch_that_stops_is_lost() -> None:
 
 _WORKER = """
 import sys, numpy as np
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 session = Session.join(sys.argv[1], "test", 1, 2, WorkerOptions(transport="shm"))
 print("joined", flush=True)
 while True:
