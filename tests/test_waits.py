@@ -40,7 +40,8 @@ from ina.p4 import compile as p4_compile
 from ina.p4 import tofino
 from ina.p4.errors import P4cMissingError, P4CompileError
 from ina.p4.names import POOL
-from ina.switch import cache, server
+from ina.switch import server
+from ina.switch.c_target import cache
 from ina.switch.errors import CompilationError
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch

@@ -21,6 +21,7 @@ from ina.controller.config import make_config
 from ina.controller.jobs import tokens
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.numbers import EpochCounter
+from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
 from ina.controller.service.endpoints import DataPath
@@ -107,15 +108,19 @@ class Bench:
         self.writer = ObedientSwitch()
         (switch_config,) = config.switches
         capacity = Capacity(StaticPool(SLOTS, JOB_SLOTS))
-        self.registry = Registry({switch_config.name: capacity}, EpochCounter(0), range(1, 9))
+        self.registry = Registry(
+            *({switch_config.name: capacity}, EpochCounter(0), range(1, 9)),
+            room=lambda registry: Memory(config.jobs, registry, clock=clock),
+        )
+        assert isinstance(self.registry.room, Memory)
+        self.memory = self.registry.room
         switch = Switch(switch_config, self.writer, capacity)
         self.store = open_store(IN_MEMORY)
         self.coordinator = Coordinator(
-            self.registry, [switch], self.store.claim("door"), clock=clock
+            self.registry, [switch], Record(self.store.claim("door")), clock=clock
         )
         self.detector = FailureDetector(self.coordinator, LEASE_S, clock=clock)
         data = {switch_config.name: DataPath(config, switch_config, int)}
-        self.memory = Memory(config.jobs, self.coordinator, clock=clock)
         fabric = fabric_of(config)
         windows = JobWindows(self.coordinator, fabric, config, clock=clock)
         self.controller = WorkerService(self.coordinator, self.detector, data, windows, self.memory)

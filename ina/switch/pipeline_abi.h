@@ -1,7 +1,7 @@
 /* The C ABI between a pipeline and whoever drives it in C++: the native port loop (native/switch),
- * the virtual network (native/sim), benchmarks. A target gives it (ina.switch.pipeline.Pipeline.native);
- * what the C target generates is it. Plain C11, included by both sides; a change bumps
- * INA_PIPELINE_ABI.
+ * the virtual network (native/sim), benchmarks. A target gives it
+ * (ina.switch.pipeline.Pipeline.native); what the C target generates is it. Plain C11, included by
+ * both sides; a change bumps INA_PIPELINE_ABI.
  *
  * Threading: every function that takes a state may be called from any thread; the implementation
  * holds one mutex a state, for a whole batch in process(). */
