@@ -104,7 +104,7 @@ import numpy as np
 from ina.congestion import Batch, Congestion, Window
 from ina._native.host import RtoLimits, Transport, TransportOptions
 from ina.protocol.collective import Collective
-from ina.host import Session
+from ina.host import Session, WorkerOptions
 from ina.host.udp import UdpLink, open_socket
 from tests.host.udp_model import UdpModel
 
@@ -128,7 +128,7 @@ window = Congestion("__main__:Slow")
 _SESSION = """
 link = UdpLink.open(*switch.address, "127.0.0.1")
 switch.install_ports(7, 1, [link.address[1]])
-session = Session(switch.ticket(7, 1, 0, 1), link, congestion=window)
+session = Session(switch.ticket(7, 1, 0, 1), link, WorkerOptions(congestion=window))
 handle = session.all_reduce(data, out=out, async_op=True)
 until_it_is_called()
 """
