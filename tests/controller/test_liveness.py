@@ -154,7 +154,9 @@ def test_each_call_of_a_member_needs_its_key(workers: Workers, call: str) -> Non
         for key in (b"guess", workers.keys["j", epoch, 1]):
             with refusal(grpc.StatusCode.PERMISSION_DENIED, "job 'j' rank 0: the member key is"):
                 ask(0, key)
-        with refusal(grpc.StatusCode.INVALID_ARGUMENT, "no member key: this worker's ina is older"):
+        with refusal(
+            grpc.StatusCode.INVALID_ARGUMENT, "job 'j' rank 0: the call carries no member key"
+        ):
             ask(0, b"")
         assert [list(job.joined) for job in workers.jobs()] == [[0, 1]]
         if call != "Leave":  # of which the end has come already
