@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 
-from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
+from ina.p4.builds import frame_bytes
+from ina.protocol.spec import VALUE_BYTES
 
-FRAME_HEADER_BYTES = 14 + 20 + 8
-"""Ethernet, IPv4, UDP."""
 _TCP_HEADER_BYTES = 14 + 20 + 32
 """Ethernet, IPv4, TCP with timestamps."""
 _MTU_BYTES = 1500
@@ -33,7 +32,7 @@ def ina_wire_bytes(elems: int, values: int) -> int:
     counted: they are the protocol's, not the wire's.
     """
     packets = math.ceil(elems / values)
-    return elems * VALUE_BYTES + packets * (HEADER_BYTES + FRAME_HEADER_BYTES)
+    return elems * VALUE_BYTES + packets * frame_bytes(0)
 
 
 def ring_wire_bytes(tensor_bytes: int, workers: int) -> float:

@@ -103,12 +103,12 @@ class UdpLink:
         group.close()
 
     def check_mtu(self, who: str, payload_bytes: int) -> None:
-        """Raise TransportError where the first link does not take such a UDP payload whole.
+        """Raise TransportError where the first link does not take such a header and values whole.
 
         The switch refuses fragments: without this a job would wait for its deadline.
         """
         most_bytes = socket_mtu_bytes(self._socket)
-        packet_bytes = IP_UDP_HEADER_BYTES + payload_bytes
+        packet_bytes = IP_UDP_HEADER_BYTES + len(self.framing.prefix) + payload_bytes
         if packet_bytes > most_bytes:
             raise TransportError(
                 f"{who}: the job's packets of {packet_bytes} bytes do not fit: the MTU towards"

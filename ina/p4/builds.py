@@ -11,6 +11,7 @@ from ina.errors import InvalidInputError
 from ina.p4 import names
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VALUES_PER_PACKET_BUILDS
 
+ETHERNET_BYTES = 14
 IP_UDP_HEADER_BYTES = 20 + 8
 _IP_MTU = 14  # linux/in.h; Python's socket module has no name for it
 _SIOCGIFADDR, _SIOCGIFMTU = 0x8915, 0x8921  # linux/sockios.h; struct ifreq has 16 bytes of name
@@ -40,6 +41,11 @@ def require_mode(option: str, mode: str) -> str:
 def packet_bytes(values: int) -> int:
     """Of an IP packet with so many values: what a path's MTU has to be at least."""
     return IP_UDP_HEADER_BYTES + HEADER_BYTES + VALUE_BYTES * values
+
+
+def frame_bytes(values: int) -> int:
+    """Of such a packet's Ethernet frame, from its header to the last value."""
+    return ETHERNET_BYTES + packet_bytes(values)
 
 
 def socket_mtu_bytes(connected: socket.socket) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
+from ina.p4.builds import frame_bytes
+from ina.protocol.spec import VALUE_BYTES
 from ina.sim.job_run import JobRun
 from ina.sim.scenario import HostSpec, LinkSpec, Scenario, SwitchSpec
 
@@ -15,7 +16,6 @@ less than the rest, and a window that has locked at a half is below."""
 _PROMISE = ("", "ina", "adaptive", "fixed")
 """Windows that are to fill links; of others some only do so with options for the network."""
 _LEAST_CHUNKS = 1000
-_FRAME_HEADER_BYTES = 14 + 20 + 8
 _MOST_DELAY_US = 20.0
 """So that the usual 512 slots hold several round trips at 10 Gbit/s."""
 
@@ -28,8 +28,8 @@ def too_slow(scenario: Scenario, job: JobRun) -> str:
     if not last.reduced_s or last.error:
         return ""
     payload_bytes = scenario.values * VALUE_BYTES
-    frame_bytes = _FRAME_HEADER_BYTES + HEADER_BYTES + payload_bytes + scenario.link.framing_bytes
-    limit_gbit = scenario.link.rate_gbit * payload_bytes / frame_bytes
+    wire_bytes = frame_bytes(scenario.values) + scenario.link.framing_bytes
+    limit_gbit = scenario.link.rate_gbit * payload_bytes / wire_bytes
     chunks = sum(-(-it.elems // scenario.values) * it.count for it in spec.tensors)
     found_gbit = chunks * payload_bytes * 8e-9 / last.reduced_s[-1]
     if chunks < _LEAST_CHUNKS or found_gbit >= LEAST_SHARE * limit_gbit:

@@ -19,7 +19,8 @@ from ina._native.host import (
     WorkerConfig,
     WorkerCore,
 )
-from ina.host.udp import open_socket
+from ina.host.errors import TransportError
+from ina.host.udp import UdpLink, open_socket
 from ina.protocol.codec import decode, encode
 from ina.protocol.collective import Collective
 from ina.protocol.spec import Kind, ValueType
@@ -61,6 +62,19 @@ def test_more_than_a_frame_has_room_for_is_refused() -> None:
     config.framing = Framing(bytes(33))
     with pytest.raises(ValueError, match="at most 32 bytes in front of the header, got 33"):
         WorkerCore(config)
+
+
+def test_what_does_not_fit_with_them_in_front_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ina.host.udp.socket_mtu_bytes", lambda connected: 1500)
+    link = UdpLink.open("127.0.0.1", 9, "127.0.0.1")
+    try:
+        link.check_mtu("rank 0", 1500 - 28)
+        link.framing = Framing(PREFIX)
+        link.check_mtu("rank 0", 1500 - 28 - 12)
+        with pytest.raises(TransportError, match="packets of 1501 bytes do not fit"):
+            link.check_mtu("rank 0", 1500 - 28 - 11)
+    finally:
+        link.close()
 
 
 @pytest.mark.parametrize("shares", [[1, 1], [1, 4]], ids=str)

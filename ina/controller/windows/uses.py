@@ -13,13 +13,11 @@ from ipaddress import IPv4Address
 from itertools import pairwise
 
 from ina.fabric.graph import Fabric
-from ina.p4.builds import packet_bytes
+from ina.p4.builds import frame_bytes
 from ina.switch.queues import FRAMING_BYTES
 from ina.trees.endpoint import Endpoint
 from ina.trees.mapping import Mapping as JobMapping
 from ina.trees.tree import Node, Tree
-
-ETHERNET_BYTES = 14
 
 Hop = tuple[str, str]
 """One direction of a link: from, to; a host's address or a switch's name."""
@@ -61,7 +59,7 @@ Thing = UsedLink | SharedPool | OwnSlots
 
 def packet_bits(values: int) -> int:
     """Of a packet with so many values, as it takes a cable's time."""
-    return 8 * (FRAMING_BYTES + ETHERNET_BYTES + packet_bytes(values))
+    return 8 * (FRAMING_BYTES + frame_bytes(values))
 
 
 def link_rates(fabric: Fabric) -> dict[Thing, float]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ina.protocol.spec import HEADER_BYTES
+from ina.p4.builds import frame_bytes
 from ina.sim.scenario import ControllerSpec, JobSpec, LinkSpec, TensorSpec
 from ina.sim.ways import FRAMING_BYTES
 
-_HEADERS_BYTES = 14 + 20 + 8 + HEADER_BYTES
-"""Ethernet, IPv4, UDP, ina's own."""
 _MARKED_SHARE = 7
 """DCTCP (SIGCOMM 2010, section 3.3): a threshold above a seventh of what a round trip holds keeps
 a link busy."""
@@ -43,7 +41,7 @@ class Net:
     @property
     def frame_bytes(self) -> int:
         """A packet on the wire, with all that it takes there."""
-        return self.payload_bytes + _HEADERS_BYTES + FRAMING_BYTES
+        return frame_bytes(self.values) + FRAMING_BYTES
 
     @property
     def payload_bytes(self) -> int:
