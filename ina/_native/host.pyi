@@ -2,10 +2,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from ina._native.congestion import Choice
-from ina.protocol.collective import Collective
-
-Submitted = tuple[int, tuple[int, int, int, int]]
-"""An operation's id, and its collective's numbers."""
+from ina.protocol.collective import Collective, Submitted
 
 class RtoLimits:
     def __init__(self, *, initial_ns: int = ..., min_ns: int = ..., max_ns: int = ...) -> None: ...

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from ina.extension.host import Corruption, EngineStats, StallReport
 from ina.host.node import NodePlace
-from ina.host.progress import Submitted
 from ina.host.ticket import Ticket
-from ina.protocol.collective import Collective
+from ina.protocol.collective import Collective, Submitted
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,12 @@ from collections.abc import Callable
 
 from ina.extension.host import TransportEngine
 from ina.host.wishes import Wishes
-from ina.protocol.collective import Collective
+from ina.protocol.collective import Collective, Submitted
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.operations import message_of
 
 # Packets in flight are sent again every 200 ms at least.
 _REFUSAL_LASTS_S = 1.0
-
-Submitted = tuple[int, tuple[int, int, int, int]]
-"""As the transport tells of an operation: its number, and what its collective has."""
 
 
 def operation_of(told: Submitted) -> pb2.Operation:

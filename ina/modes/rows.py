@@ -118,11 +118,10 @@ def parent_member(part: Part, index: int, parent: Neighbour) -> Entry:
     return Entry(names.MEMBERS, _from(part, index, parent, Kind.RESULT), names.ADMIT_PARENT, ())
 
 
-def receiver(part: Part, index: int, child: Neighbour) -> Entry:
-    """Where a child gets results."""
-    return Entry(
-        names.RECEIVERS, (("job", part.number), ("worker", index)), names.ADDRESS, _to(child)
-    )
+def receiver(at: Place, index: int, whom: Neighbour) -> Entry:
+    """Where a child gets results, or the parent sums."""
+    match = (("job", at.part.number), ("worker", index))
+    return Entry(names.RECEIVERS, match, names.ADDRESS, _to(whom))
 
 
 def shared_receiver(part: Part, group: IPv4Address) -> Entry:

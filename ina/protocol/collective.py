@@ -49,4 +49,7 @@ class Collective(NamedTuple):
         return f"{op} of {name}[{self.elems}]"
 
 
+Submitted = tuple[int, tuple[int, ...]]
+"""As the native side tells of one: its number in the order of submission, and its fields."""
+
 _TYPES = {value.value: value.name.lower() for value in ValueType}

@@ -127,8 +127,8 @@ BUGS = (
     Bug(
         "plan: all receivers have the first one's port",
         "ina/controller/switches/plan.py",
-        "rows.receiver(part, index, child) for index, child in enumerate(children)",
-        "rows.receiver(part, index, children[0]) for index, _ in enumerate(children)",
+        "rows.receiver(at, index, child) for index, child in enumerate(children)",
+        "rows.receiver(at, index, children[0]) for index, _ in enumerate(children)",
     ),
     # Leases.
     Bug(

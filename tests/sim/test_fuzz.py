@@ -13,14 +13,13 @@ import msgspec
 import pytest
 
 from ina.modes import rows
-from ina.modes.rows import Neighbour
+from ina.modes.rows import Neighbour, Place
 from ina.p4 import compiled
 from ina.p4.names import POOL
 from ina.sim.draw import draw
 from ina.sim.errors import ScenarioError
 from ina.sim.fuzz import BLOCK, CRASH, State, _Block, fuzz, load_state, smaller, try_scenario
 from ina.tables.values import Entry
-from ina.trees.mapping import Part
 from tests.lines import ROOT
 from tests.selection import LONG
 from tests.sim.bugs import BUGS
@@ -115,8 +114,8 @@ def test_a_bug_is_found_and_its_scenario_made_small(monkeypatch: pytest.MonkeyPa
     honest = rows.receiver
     first: dict[int, Neighbour] = {}
 
-    def to_the_first(job: Part, index: int, child: Neighbour) -> Entry:
-        return honest(job, index, first.setdefault(job.epoch, child))
+    def to_the_first(at: Place, index: int, child: Neighbour) -> Entry:
+        return honest(at, index, first.setdefault(at.part.epoch, child))
 
     monkeypatch.setattr(rows, "receiver", to_the_first)
     # Of mode pool alone: smaller ones of these are found in a few seconds.

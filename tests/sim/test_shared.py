@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ina.modes import rows
-from ina.modes.rows import Neighbour
+from ina.modes.rows import Neighbour, Place
 from ina.p4 import names
 from ina.protocol.spec import PARENT
 from ina.sim.draw import draw
@@ -23,7 +23,6 @@ from ina.sim.report import Report
 from ina.sim.run import Simulation
 from ina.sim.scenario import Scenario
 from ina.tables.values import Entry
-from ina.trees.mapping import Part
 
 TENSORS = [{"elems": 3000}, {"elems": 500, "dtype": "int32"}, {"elems": 700, "op": "avg"}]
 STAR = {"hosts": 4}
@@ -224,10 +223,10 @@ def test_who_gives_up_on_links_that_were_mended_long_ago_has_no_cause(
     """Links that lose a third are one. What a job sends to its aggregator gets nowhere at first."""
     honest = rows.receiver
 
-    def elsewhere(job: Part, index: int, child: Neighbour) -> Entry:
-        if index == PARENT and job.number == 1 and job.epoch <= len(JOBS):
+    def elsewhere(at: Place, index: int, child: Neighbour) -> Entry:
+        if index == PARENT and at.part.number == 1 and at.part.epoch <= len(JOBS):
             child = replace(child, address=IPv4Address("10.255.9.9"))
-        return honest(job, index, child)
+        return honest(at, index, child)
 
     monkeypatch.setattr(rows, "receiver", elsewhere)
     scenario = make(document(STAR, CONFIGURED, link={"loss": 0.3}))

@@ -132,11 +132,6 @@ def _plan(
         for index, child in enumerate(children)
     )
     group = Group(FIRST_GROUP + part.number, tuple(dict.fromkeys(copies)))  # each once, in order
-    receivers = [rows.receiver(part, index, child) for index, child in enumerate(children)]
-    if sharing:
-        results_group = endpoints[node.ranks[min(sharing)]].results_group
-        assert results_group is not None
-        receivers.append(rows.shared_receiver(part, results_group))
     parent = None
     if node.parent is not None:
         parent = rows.switch_at(_where(tree[node.parent], addresses), node.parent_port)
@@ -145,8 +140,13 @@ def _plan(
     of_job = (group.number, is_alone, job.priority, age_us)
     at, mode = rows.Place(part, node, tuple(children), parent, *of_job), modes.of(by.mode)
     members = [mode.member(at, index) for index in range(len(children))]
+    receivers = [rows.receiver(at, index, child) for index, child in enumerate(children)]
+    if sharing:
+        results_group = endpoints[node.ranks[min(sharing)]].results_group
+        assert results_group is not None
+        receivers.append(rows.shared_receiver(part, results_group))
     if parent is not None:
-        receivers.append(rows.receiver(part, PARENT, parent))
+        receivers.append(rows.receiver(at, PARENT, parent))
         receivers += [
             rows.way_down(part, way, index, child)
             for way, (index, child) in zip(
