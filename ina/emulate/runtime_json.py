@@ -12,7 +12,7 @@ import msgspec
 from finsy.p4values import encode_exact
 
 from ina.emulate.errors import TopologyError
-from ina.fabric.topology_json import convert
+from ina.fabric.topology_json import convert, decoded
 from ina.p4.info import Action, Key, ProgramInfo, Table, read_p4info
 from ina.p4.origin import warn_if_changed
 from ina.tables.values import AnyItem, CloneSession, DefaultAction, Entry, Group, MatchValue
@@ -65,13 +65,7 @@ class _File(msgspec.Struct):
 
 def read_runtime_json(path: Path) -> Runtime:
     """Reads it, and the P4Info that it names. Raises :class:`TopologyError`."""
-    try:
-        document = msgspec.json.decode(path.read_bytes())
-    except OSError as error:
-        raise TopologyError(f"{path}: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise TopologyError(f"{path}: not JSON: {error}") from None
-    said = convert(path, "", document, _File)
+    said = convert(path, "", decoded(path), _File)
     p4info = _find(path, "p4info", said.p4info)
     bmv2_json = _find(path, "bmv2_json", said.bmv2_json)
     warn_if_changed(bmv2_json)

@@ -57,15 +57,19 @@ class TopologyJson:
     """Of two to four parts each."""
 
 
-def read_topology_json(path: Path) -> TopologyJson:
-    """Raises :class:`TopologyError` with the file and the key."""
+def decoded(path: Path) -> Any:
+    """What a file of JSON says. Raises :class:`TopologyError`: it cannot be read, or is no JSON."""
     try:
-        found = msgspec.json.decode(path.read_bytes())
+        return msgspec.json.decode(path.read_bytes())
     except OSError as error:
         raise TopologyError(f"{path}: {error.strerror}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TopologyError(f"{path}: not JSON: {error}") from None
-    file = convert(path, "", found, _File)
+
+
+def read_topology_json(path: Path) -> TopologyJson:
+    """Raises :class:`TopologyError` with the file and the key."""
+    file = convert(path, "", decoded(path), _File)
     for index, link in enumerate(file.links):
         if not 2 <= len(link) <= 4:
             raise TopologyError(
