@@ -59,7 +59,7 @@ def test_a_switch_of_another_wire_format_is_not_joined(
     controller: tuple[str, FakeController],
 ) -> None:
     address, fake = controller
-    fake.wire_version = 0  # an older controller says none
+    fake.wire_version = 0  # as of a controller that says none
     with pytest.raises(ControllerError, match=r"takes packets of wire format 0, .* sends 4; inst"):
         Session.join(address, "digits", 0, 1)
     assert not fake.joined

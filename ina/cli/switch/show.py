@@ -129,7 +129,7 @@ def _view(shown: pb2.ShowSwitchReply, jobs: list[pb2.Job], only: str) -> Rendera
 
 
 def _slots_text(hold: pb2.SlotHold | None, job: pb2.Job) -> str:
-    """What it has here; an older controller tells of its only switch alone."""
+    """What it has here; where it holds nothing here, what it has in all."""
     if hold is None:
         return f"slots {slot_range(job)}"
     if not hold.slots:
