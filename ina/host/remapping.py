@@ -105,10 +105,6 @@ class Remapping:
         """Whether the controller has not heard yet that this rank has the old mapping's results."""
         return self._is_cut and not self._said_done
 
-    def wait_done(self, timeout_s: float) -> bool:
-        """Block until it has them; False: the time is over. Raises RuntimeError."""
-        return self._transport.wait_cut(round(timeout_s * 1e9))
-
     def on_answer(self, mapping: pb2.Mapping | None, took_s: float) -> bool:
         """Go on by what the controller has answered; `took_s`: its answer took so long.
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
-import numpy as np
-
 from ina.controller.routing.network import NO_LIMIT, Network
 from ina.fabric.graph import Fabric
 from ina.fabric.outages import NOTHING, Down
@@ -74,12 +72,3 @@ def with_down(network: Network, down: Down) -> Network:
 def hosts_of(network: Network) -> Mapping[str, int]:
     """Their numbers, by name."""
     return {name: number for number, name in enumerate(network.host_names)}
-
-
-def is_same_shape(one: Network, other: Network) -> bool:
-    """Whether places, cables and hosts have the same numbers."""
-    return (
-        one.names == other.names
-        and one.host_names == other.host_names
-        and np.array_equal(one.ends, other.ends)
-    )

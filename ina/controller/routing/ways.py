@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ina.controller.routing.network import Floats, Network
+from ina.controller.routing.network import Network
 from ina.fabric.ways import FAR, Ints, Ways
 
 
@@ -58,15 +58,3 @@ class NetworkWays(Ways):
         while found[-1] != end:
             found.append(int(towards[found[-1]]))
         return tuple(found)
-
-
-def detours(network: Network, prices: Floats) -> Floats:
-    """(places, places): the price of the cheapest way between each two; ``prices``: of cables."""
-    count = len(network)
-    cost = np.full((count, count), np.inf)
-    np.fill_diagonal(cost, 0.0)
-    for (a, b), cable in network.cable_between.items():
-        cost[a, b] = min(cost[a, b], prices[cable])
-    for middle in range(count):
-        np.minimum(cost, cost[:, middle, None] + cost[None, middle], out=cost)
-    return cost
