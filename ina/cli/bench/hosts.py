@@ -13,23 +13,8 @@ from ina.bench import parse
 from ina.bench.report import Ratio, Report, rows_of
 from ina.bench.star import star
 from ina.cli.bench import cells
-from ina.cli.bench.options import (
-    DtypeOption,
-    SamplesOption,
-    SizeSecondsOption,
-    SizesOption,
-    SpoilOption,
-    UnicastOption,
-    UnshapedOption,
-    ValuesOption,
-    check_seconds,
-    dtype_bytes,
-)
-from ina.cli.bench.output import (
-    ComparedOptions,
-    number,
-    steps,
-)
+from ina.cli.bench.options import LinkedOptions
+from ina.cli.bench.output import number, steps
 from ina.cli.bench.testbeds import UNSHAPED, check_link, values_for
 from ina.cli.common import torchrun
 from ina.cli.common.options import command
@@ -53,22 +38,14 @@ _NOTES = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class HostsOptions(ComparedOptions):
+class HostsOptions(LinkedOptions):
     """Of ``ina bench hosts``."""
 
     count: Annotated[int, typer.Option("--hosts", help="How many hosts.")] = 2
     ranks: Annotated[int, typer.Option(help="How many on each host.")] = 4
-    sizes: SizesOption = "16M,64M"
-    dtype: DtypeOption = "int32"
     link: Annotated[
         str, typer.Option(help="Rates of each host's link, in turns, as 1gbit,250mbit.")
     ] = "1gbit"
-    unshaped: UnshapedOption = False
-    values: ValuesOption = 0
-    unicast: UnicastOption = False
-    repeats: SamplesOption = 15
-    seconds: SizeSecondsOption = 10.0
-    spoil: SpoilOption = 0
 
 
 def _check(asked: HostsOptions) -> None:
@@ -77,16 +54,7 @@ def _check(asked: HostsOptions) -> None:
     most = MAX_WORKERS // asked.ranks  # without nodes one switch sums all of them
     if not 1 <= asked.count <= most:
         raise InvalidInputError(f"--hosts {asked.count}: want 1 to {most} of {asked.ranks} ranks")
-    dtype_bytes(asked.dtype)
-    check_seconds(asked.seconds)
-
-
-def _case(asked: HostsOptions, values: int) -> bench.AllReduceCase:
-    return bench.AllReduceCase(
-        *(asked.dtype, dtype_bytes(asked.dtype), "sum", values, asked.repeats, asked.seconds),
-        spoil=asked.spoil,
-        host_nodes=True,
-    )
+    asked.check()
 
 
 @command(HostsOptions)
@@ -100,7 +68,7 @@ def hosts(asked: HostsOptions) -> None:
     check_link(next(iter(rates)))
     torchrun.require("torch")
     values = values_for(asked.values, asked.link)
-    case = _case(asked, values)
+    case = asked.case(values, host_nodes=True)
     links = list(rates)
     if asked.unshaped:
         rates[UNSHAPED] = None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
 
+from ina.bench.allreduce import AllReduceCase
+from ina.cli.bench.output import ComparedOptions
 from ina.errors import InvalidInputError
 from ina.host.arrays import VALUE_TYPES
 
@@ -39,6 +42,33 @@ SizeSecondsOption = Annotated[float, typer.Option(help="Upper bound of a size, i
 SpoilOption = Annotated[
     int, typer.Option(min=0, help="Make so many sums wrong, to see that it is noticed.")
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkedOptions(ComparedOptions):
+    """Of those that all-reduce over shaped links of several levels."""
+
+    sizes: SizesOption = "16M,64M"
+    dtype: DtypeOption = "int32"
+    unshaped: UnshapedOption = False
+    values: ValuesOption = 0
+    unicast: UnicastOption = False
+    repeats: SamplesOption = 15
+    seconds: SizeSecondsOption = 10.0
+    spoil: SpoilOption = 0
+
+    def check(self) -> None:
+        """Raises InvalidInputError."""
+        dtype_bytes(self.dtype)
+        check_seconds(self.seconds)
+
+    def case(self, values: int, **more: Any) -> AllReduceCase:
+        """What is measured, with so many values a packet."""
+        return AllReduceCase(
+            *(self.dtype, dtype_bytes(self.dtype), "sum", values, self.repeats, self.seconds),
+            spoil=self.spoil,
+            **more,
+        )
 
 
 def dtype_bytes(dtype: str) -> int:

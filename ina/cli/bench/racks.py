@@ -12,23 +12,8 @@ from ina.bench import parse
 from ina.bench import racks as network
 from ina.bench.report import Ratio, Report, rows_of
 from ina.cli.bench import cells
-from ina.cli.bench.options import (
-    DtypeOption,
-    SamplesOption,
-    SizeSecondsOption,
-    SizesOption,
-    SpoilOption,
-    UnicastOption,
-    UnshapedOption,
-    ValuesOption,
-    check_seconds,
-    dtype_bytes,
-)
-from ina.cli.bench.output import (
-    ComparedOptions,
-    number,
-    steps,
-)
+from ina.cli.bench.options import LinkedOptions
+from ina.cli.bench.output import number, steps
 from ina.cli.bench.testbeds import UNSHAPED, check_link, values_for
 from ina.cli.common import torchrun
 from ina.cli.common.options import command
@@ -51,23 +36,15 @@ _NOTES = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class RacksOptions(ComparedOptions):
+class RacksOptions(LinkedOptions):
     """Of ``ina bench racks``."""
 
     workers: Annotated[int, typer.Option(help="How many, in all racks.")] = 8
     count: Annotated[int, typer.Option("--racks", help="How many racks.")] = 2
-    sizes: SizesOption = "16M,64M"
-    dtype: DtypeOption = "int32"
     link: Annotated[str, typer.Option(help="Rate of each host's link, as 1gbit.")] = "1gbit"
     uplink: Annotated[
         str, typer.Option(help="Rates of a rack's link, in turns, as 1gbit,250mbit.")
     ] = "1gbit,250mbit"
-    unshaped: UnshapedOption = False
-    values: ValuesOption = 0
-    unicast: UnicastOption = False
-    repeats: SamplesOption = 15
-    seconds: SizeSecondsOption = 10.0
-    spoil: SpoilOption = 0
 
 
 def _check(asked: RacksOptions) -> None:
@@ -78,16 +55,7 @@ def _check(asked: RacksOptions) -> None:
         raise InvalidInputError(
             f"--racks {asked.count}: want 2 to {most} for {asked.workers} workers"
         )
-    dtype_bytes(asked.dtype)
-    check_seconds(asked.seconds)
-
-
-def _case(asked: RacksOptions, values: int) -> bench.AllReduceCase:
-    return bench.AllReduceCase(
-        *(asked.dtype, dtype_bytes(asked.dtype), "sum", values, asked.repeats, asked.seconds),
-        transport="udp",
-        spoil=asked.spoil,
-    )
+    asked.check()
 
 
 @command(RacksOptions)
@@ -99,7 +67,7 @@ def racks(asked: RacksOptions) -> None:
     outputs, values = asked.outputs("racks"), values_for(asked.values, asked.link)
     check_link(asked.link)
     torchrun.require("torch")
-    case = _case(asked, values)
+    case = asked.case(values, transport="udp")
     networks: list[tuple[str, float | None, float | None]] = [
         (it, rate, uplink_rate) for it, uplink_rate in rates.items()
     ]

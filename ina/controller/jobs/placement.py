@@ -46,9 +46,9 @@ class Placement(Protocol):
     def forest(self, job: str, endpoints: Mapping[int, Endpoint]) -> Forest:
         """The trees of a job whose workers, by rank, are all of these.
 
-        In mode ``shared`` the first is taken. Where a worker's first node is not the switch that
-        :meth:`switch_of` has named, the node has ``rank_ports``. Raises :class:`JobRequestError`:
-        there are no such trees.
+        A mode that is not striped takes the first. Where a worker's first node is not the switch
+        that :meth:`switch_of` has named, the node has ``rank_ports``. Raises
+        :class:`JobRequestError`: there are no such trees.
         """
         ...
 

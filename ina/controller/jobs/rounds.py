@@ -28,20 +28,20 @@ class Rounds:
         work: Callable[[], Awaitable[None] | None] | None,
         period_s: float | None,
         *,
-        gather_s: float | None = None,
+        gather_s: float = GATHER_S,
         events: EventBus | None = None,
         hear: Callable[[pb2.JobEvent | None], bool] = lambda _: True,
         kicked: asyncio.Event | None = None,
     ) -> None:
         """``what``: does the work, for the log. ``work``: None: there is none, but events are
         heard. ``period_s``: between looks when nothing happens; None: there are none then.
-        ``gather_s``: from a kick to the look; None: GATHER_S. ``hear``: returns whether to look
+        ``gather_s``: from a kick to the look. ``hear``: returns whether to look
         again after an event, and is told None where more happened than there is room for, so that
         some were missed. ``kicked``: set when something has changed; else by :meth:`kick`."""
         self._what = what
         self._work = work
         self._period_s = period_s
-        self._gather_s = GATHER_S if gather_s is None else gather_s
+        self._gather_s = gather_s
         self._events = events
         self._hear = hear
         self._kicked = kicked or asyncio.Event()
