@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bmv2_tests.network import Network
@@ -17,9 +18,20 @@ MASTER_PORT = 29500
 
 
 def plan_of(
-    name: str, hosts: int, steps: int, elems: int, *, seed: int = 1, pause_s: float = 0.0
+    name: str,
+    hosts: int,
+    steps: int,
+    elems: int,
+    *,
+    seed: int = 1,
+    pause_s: float = 0.0,
+    held: tuple[int, Path] | None = None,
 ) -> Plan:
-    """Integers and floats in turn, each time a little more than before."""
+    """Integers and floats in turn, each time a little more than before.
+
+    ``held``: before this step the workers wait for this file, so that the job is still there when
+    the test has looked at it.
+    """
     return Plan(
         name=name,
         world_size=hosts,
@@ -27,6 +39,7 @@ def plan_of(
         elems=tuple(elems + 61 * step for step in range(steps)),
         floats=tuple(step % 2 == 1 for step in range(steps)),
         pause_s=pause_s,
+        held=held and (held[0], str(held[1])),
     )
 
 

@@ -47,8 +47,11 @@ def test_a_rank_is_named_with_its_rack(kind: str, tmp_path: Path) -> None:
 
 def test_a_controller_is_not_missed(kind: str, tmp_path: Path) -> None:
     with running(two_racks(EACH), kind, tmp_path) as network:
-        job = jobs.start(network, jobs.plan_of("goes-on", ALL, 60, 500, pause_s=0.05))
+        job = jobs.start(
+            network, jobs.plan_of("goes-on", ALL, 20, 500, held=(4, tmp_path / "go_on"))
+        )
         job.workers[0].expect("step 3 ", _NOTICE_S)
         (controller,) = (it for it in network.processes if it.log.name == "controller.log")
         controller.kill()
+        (tmp_path / "go_on").touch()
         job.finish()

@@ -31,8 +31,14 @@ STARTS_NODE = 4
 _START_S, _NOTICE_S = 120.0, 60.0
 
 
-def start(network: Network, name: str, steps: int, pause_s: float = 0.0) -> jobs.Job:
-    plan = jobs.plan_of(name, ALL, steps=steps, elems=3000, pause_s=pause_s)
+def start(
+    network: Network,
+    name: str,
+    steps: int,
+    pause_s: float = 0.0,
+    held: tuple[int, Path] | None = None,
+) -> jobs.Job:
+    plan = jobs.plan_of(name, ALL, steps=steps, elems=3000, pause_s=pause_s, held=held)
     return jobs.start_torch(network, plan, PLACES)
 
 
@@ -60,9 +66,10 @@ def shown_with_counts(network: Network) -> dict[str, Any]:
 @pytest.mark.timeout(400)
 def test_each_host_sends_one_contribution(kind: str, tmp_path: Path) -> None:
     with running(PLAN, kind, tmp_path) as network:
-        job = start(network, "shown", 200, pause_s=0.1)
+        job = start(network, "shown", 6, held=(3, tmp_path / "go_on"))
         job.workers[0].expect("step 2 ", _START_S)
         nodes = shown_with_counts(network)
+        (tmp_path / "go_on").touch()
         job.finish()
     for place, ranks in shared():
         (name,) = (it for it in nodes if it.startswith(f"host {place.address}:"))

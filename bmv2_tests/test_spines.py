@@ -21,7 +21,7 @@ def test_lanes_are_dealt_to_both_spines_and_go_to_the_other_when_one_is_taken_ou
     kind: str, tmp_path: Path
 ) -> None:
     with running(PLAN, kind, tmp_path) as network:
-        plan = jobs.plan_of("striped", 9, steps=60, elems=20_000, pause_s=0.1)
+        plan = jobs.plan_of("striped", 9, steps=60, elems=20_000, held=(41, tmp_path / "go_on"))
         job = jobs.start(network, plan)
         where = ("--controller", network.controller)
         job.workers[0].expect("step 2 ", _NOTICE_S)
@@ -31,6 +31,7 @@ def test_lanes_are_dealt_to_both_spines_and_go_to_the_other_when_one_is_taken_ou
         job.workers[0].expect("step 40 ", _NOTICE_S)
         (after,) = network.ina("fabric", "show", *where)["jobs"]
         network.ina("fabric", "up", "s4", *where)
+        (tmp_path / "go_on").touch()
         job.finish()
     roots = [node for node in before["nodes"] if not node["parent"]]
     assert [(it["switch"], it["children"]) for it in roots] == [

@@ -35,6 +35,7 @@ def work(plan: Plan, rank: int, all_reduce: Callable[[NDArray[Any]], NDArray[Any
     digest = hashlib.sha256()
     print("joined", flush=True)
     for step, float_step in enumerate(plan.floats):
+        plan.wait(step)
         own = plan.values(step, rank)
         result = all_reduce(own.astype(np.float32) if float_step else own)
         if not check(plan, step, result):

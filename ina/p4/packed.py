@@ -12,6 +12,7 @@ import hashlib
 import logging
 import lzma
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ _log = logging.getLogger(__name__)
 
 SUFFIX = ".xz"
 _PRESET = 6
+_CACHE = ("ina", "p4")  # as default_cache_dir() ends, and the folder of these files in it
+_DIGEST = re.compile(r"[0-9a-f]{16}")
 
 
 def write_packed(path: Path, content: bytes) -> None:
@@ -65,15 +68,16 @@ def _unpacked(packed: tuple[Path, ...]) -> tuple[Path, ...]:
 
 
 def is_unpacked(path: Path) -> bool:
-    """Whether a file is one that :func:`unpacked` wrote into the cache."""
-    try:
-        return path.resolve().parent.parent == _cache().resolve()
-    except CacheError:
-        return False
+    """Whether a file is one that :func:`unpacked` wrote into a cache, this process's or another's.
+
+    By where it lies: two processes of a user may have different caches (``XDG_CACHE_HOME``).
+    """
+    folder = path.resolve().parent
+    return folder.parent.parts[-2:] == _CACHE and _DIGEST.fullmatch(folder.name) is not None
 
 
 def _cache() -> Path:
-    return default_cache_dir() / "p4"
+    return default_cache_dir() / _CACHE[-1]
 
 
 def _written(folder: Path, names: Sequence[str], contents: Sequence[bytes]) -> tuple[Path, ...]:

@@ -54,9 +54,10 @@ class Loan:
         if isinstance(lent, torch.Tensor):
             tensor = waited(argument)
             self._results.append(tensor)
-            if not _is_dense(tensor):
-                check_writable(tensor)
-                self._copies.append((tensor, lent))
+            if _is_dense(tensor):
+                return memory_of(tensor)
+            check_writable(tensor)
+            self._copies.append((tensor, lent))
         return lent
 
     def give_back(self, work: Work) -> Work:
@@ -66,7 +67,18 @@ class Loan:
     def _deliver(self) -> None:
         for tensor, lent in self._copies:
             with writing(tensor):
-                tensor.copy_(lent)
+                memory_of(tensor).copy_(lent)
+
+
+def memory_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The same memory, with a version counter of its own: for writes by another thread.
+
+    A collective writes memory, as far as autograd knows. Whoever counts such a write as a change of
+    the tensor (``copy_`` does; in Gloo a thread calls it) does so at any moment of the caller's,
+    who then has torch's error "has been modified inplace" for a view that it was just given: a
+    functional collective of complex numbers returns one.
+    """
+    return tensor.data
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from ina.torch.dense import check_writable
+from ina.torch.dense import check_writable, memory_of
 from ina.torch.work import Piece
 
 
@@ -19,7 +19,7 @@ def whole(tensor: torch.Tensor) -> Piece:
         return Piece(tensor, tensor)
     check_writable(tensor)
     buffer = tensor.detach().contiguous()
-    return Piece(tensor, buffer, lambda: tensor.copy_(buffer))
+    return Piece(tensor, buffer, lambda: memory_of(tensor).copy_(buffer))
 
 
 def scattered(output: torch.Tensor, inputs: torch.Tensor, rank: int) -> Piece:
@@ -39,4 +39,4 @@ def scattered_list(output: torch.Tensor, inputs: Sequence[torch.Tensor], rank: i
 def _part(output: torch.Tensor, buffer: torch.Tensor, rank: int) -> Piece:
     check_writable(output)
     part = buffer[rank * output.numel() :][: output.numel()]
-    return Piece(output, buffer, lambda: output.copy_(part.view(output.shape)))
+    return Piece(output, buffer, lambda: memory_of(output).copy_(part.view(output.shape)))

@@ -23,12 +23,17 @@ def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_what_is_damaged_in_the_cache_is_written_anew(packed: Path, tmp_path: Path) -> None:
+def test_what_is_damaged_in_the_cache_is_written_anew(
+    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (plain,) = unpacked((packed,))
     assert (plain.name, plain.read_bytes()) == ("x.json", CONTENT)
     assert plain.is_relative_to(tmp_path / "cache" / "ina" / "p4")
     assert is_unpacked(plain)
     assert not is_unpacked(packed)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    assert is_unpacked(plain)  # who unpacked it may have had another cache than who runs it
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     plain.chmod(0o600)
     plain.write_bytes(CONTENT[:-1])
     _unpacked.cache_clear()

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from ina.host import Session, WorkerOptions
 
 OP_TIMEOUT_S = 60.0
 JOIN_TIMEOUT_S = 60.0
+HOLD_S = 60.0
 MAX_ABS = 1 << 20
 
 
@@ -28,6 +30,7 @@ class Plan:
     elems: tuple[int, ...]
     floats: tuple[bool, ...]
     pause_s: float
+    held: tuple[int, str] | None = None  # before this step, until this file is there
 
     def dump(self) -> str:
         return json.dumps(asdict(self))
@@ -36,7 +39,16 @@ class Plan:
     def load(cls, text: str) -> Plan:
         document = json.loads(text)
         document["elems"], document["floats"] = tuple(document["elems"]), tuple(document["floats"])
+        document["held"] = document["held"] and tuple(document["held"])
         return cls(**document)
+
+    def wait(self, step: int) -> None:
+        """Where the plan holds its workers; for a minute at most, after which the job goes on."""
+        if self.held is None or step != self.held[0]:
+            return
+        deadline_s = time.monotonic() + HOLD_S
+        while not Path(self.held[1]).exists() and time.monotonic() < deadline_s:
+            time.sleep(0.02)
 
     def values(self, step: int, rank: int) -> npt.NDArray[np.int32]:
         generator = np.random.default_rng([self.seed, step, rank])

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
+from torch.futures import Future
 
-from ina.torch.dense import check_writable
+from ina.torch import pieces
+from ina.torch.dense import Loan, check_writable, memory_of
 from ina.torch.errors import OverlappingTensorError
 from tests.torch import layout_cases
 from tests.torch.launch import finish, launch, outcome, start
@@ -28,6 +33,36 @@ def test_collectives_of_any_layout_with_a_dead_peer(tmp_path: Path) -> None:
     wrong, seen = said
     assert wrong == []
     assert seen["fails"] > 600
+
+
+@pytest.mark.parametrize("lay", [torch.Tensor.clone, torch.Tensor.t], ids=["dense", "strided"])
+def test_a_write_by_a_thread_is_no_change_that_autograd_counts(
+    lay: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    """It would be one at any moment of the caller's, who may have been given a view by then."""
+    told, summed, part = (lay(torch.zeros(3, 3)) for _ in range(3))
+    loan = Loan()
+    loan.written(told).copy_(torch.ones(3, 3))
+    loan.give_back(_Done()).wait()
+    whole = pieces.whole(summed)
+    scattered = pieces.scattered(part, torch.ones(9), 0)
+    for piece in (whole, scattered):
+        memory_of(piece.buffer).fill_(1)
+        if piece.deliver is not None:
+            piece.deliver()
+    for one in (told, summed, part):
+        assert one.eq(1).all()
+        assert one._version == 0
+
+
+class _Done(dist.Work):
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        return True
+
+    def get_future(self) -> Future[list[torch.Tensor]]:
+        future: Future[list[torch.Tensor]] = Future()
+        future.set_result([])
+        return future
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

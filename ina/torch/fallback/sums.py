@@ -12,7 +12,7 @@ from torch.distributed import Work
 
 from ina.errors import InaError
 from ina.protocol.collective import Reduction
-from ina.torch.dense import writing
+from ina.torch.dense import memory_of, writing
 from ina.torch.errors import FallbackError
 from ina.torch.fallback.peers import GlooPeers
 
@@ -126,7 +126,7 @@ class GlooSums:
 
     def _begin(self, tensor: torch.Tensor) -> tuple[torch.Tensor, Work | RuntimeError]:
         # The network rounds the sum of small floats once; Gloo would round each addition.
-        wide = tensor.detach().float() if tensor.dtype in _SMALL_FLOATS else tensor
+        wide = tensor.detach().float() if tensor.dtype in _SMALL_FLOATS else memory_of(tensor)
         return wide, self._tried(self._peers.start_sum, wide)
 
     def _tried(
@@ -172,8 +172,8 @@ class GlooSums:
                 wide.mul_(torch.tensor(1.0, dtype=torch.float32) / self._workers)
             elif is_average:
                 wide.div_(self._workers, rounding_mode="trunc")
-            if wide is not one.tensor:
-                one.tensor.copy_(wide)
+            if wide.dtype != one.tensor.dtype:
+                memory_of(one.tensor).copy_(wide)
 
     def _failed(self, error: Exception) -> FallbackError:
         said = " ".join(str(error).split())
