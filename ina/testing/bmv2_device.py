@@ -13,6 +13,7 @@ from types import TracebackType
 from ina.errors import MissingToolError
 from ina.netns import within
 from ina.p4 import names
+from ina.tables.entities import ProgramFiles
 from ina.testing.device import ProgramOf
 from ina.testing.errors import DeviceError
 from ina.testing.links import Links, cannot_link
@@ -22,6 +23,7 @@ from ina.testing.soft_device import PORTS
 BMV2 = "simple_switch_grpc"
 _DEVICE_ID = 1
 _STOP_S = 10.0
+_MOST_RSS_BYTES = 2 << 30
 
 
 class Bmv2Device(P4RuntimeDevice):
@@ -38,7 +40,9 @@ class Bmv2Device(P4RuntimeDevice):
         """``log``: where BMv2 writes what it does with every packet (slow); None: nowhere."""
         self._links = Links(ports)
         self._log = log
-        self._open = ExitStack()
+        self._open = ExitStack()  # cables
+        self._process = ExitStack()
+        self._pid = 0
         super().__init__(
             "bmv2",
             "",
@@ -50,26 +54,9 @@ class Bmv2Device(P4RuntimeDevice):
         )
 
     def __enter__(self) -> Bmv2Device:
-        binary = find_bmv2()
         with ExitStack() as undo:
             undo.enter_context(self._links)
-            folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="ina-bmv2-")))
-            socket = folder / "p4runtime"
-            self._address = f"unix:{socket}"
-            process = subprocess.Popen(
-                self._command(binary, socket),
-                stdout=(folder / "out").open("wb"),
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-            )
-            undo.callback(_stop, process)
-            try:
-                super().__enter__()
-            except DeviceError as error:
-                said = (folder / "out").read_text(errors="replace").strip().splitlines()
-                why = said[-1] if said else "it said nothing"
-                raise DeviceError(f"{error}; {BMV2}: {why}") from None
-            undo.callback(super().__exit__, None, None, None)
+            self._start()
             self._open = undo.pop_all()
         return self
 
@@ -79,7 +66,49 @@ class Bmv2Device(P4RuntimeDevice):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._process.close()
         self._open.close()
+
+    def reset(self, values: int) -> None:
+        """Loads its program anew, into a new process if the old one has kept too much of others."""
+        self._renew()
+        super().reset(values)
+
+    def load(self, program: ProgramFiles) -> None:
+        """Loads any program, as :meth:`reset` does its own."""
+        self._renew()
+        super().load(program)
+
+    def _renew(self) -> None:
+        """Two of these switches, and the kernel ends one for want of memory: a program of 1,024
+        values has 8 million registers, and BMv2 gives back little of what it had before."""
+        if rss_bytes(self._pid) > _MOST_RSS_BYTES:
+            self._process.close()
+            self._start()
+
+    def _start(self) -> None:
+        """Starts the process on the cables that are there, and connects to it."""
+        binary = find_bmv2()
+        with ExitStack() as undo:
+            folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="ina-bmv2-")))
+            socket = folder / "p4runtime"
+            self._address = f"unix:{socket}"
+            process = subprocess.Popen(
+                self._command(binary, socket),
+                stdout=(folder / "out").open("wb"),
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+            )
+            self._pid = process.pid
+            undo.callback(_stop, process)
+            try:
+                super().__enter__()
+            except DeviceError as error:
+                said = (folder / "out").read_text(errors="replace").strip().splitlines()
+                why = said[-1] if said else "it said nothing"
+                raise DeviceError(f"{error}; {BMV2}: {why}") from None
+            undo.callback(super().__exit__, None, None, None)
+            self._process = undo.pop_all()
 
     def _command(self, binary: Path, socket: Path) -> list[str]:
         ends = [f"-i{port}@{end}" for port, end in self._links.switch_ends.items()]
@@ -94,6 +123,15 @@ class Bmv2Device(P4RuntimeDevice):
             *("--device-id", str(_DEVICE_ID), *log, *ends),
             *("--", "--grpc-server-addr", f"unix:{socket}", "--cpu-port", str(names.CPU_PORT)),
         ]
+
+
+def rss_bytes(pid: int) -> int:
+    """What a process has in memory; 0 for one that has ended."""
+    try:
+        pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def find_bmv2() -> Path:

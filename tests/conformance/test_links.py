@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ina.testing import bmv2_device
+from ina.testing.bmv2_device import Bmv2Device
 from ina.testing.links import Links, cannot_link
 
 NAMESPACES = Path("/run/netns")
@@ -68,6 +70,19 @@ def test_the_next_one_removes_what_a_killed_process_has_left(killed: list[str]) 
     while interfaces() & set(switch_ends) or switches_on(switch_ends[0]):
         assert time.monotonic() < until, "cables or a switch are left"
         time.sleep(0.05)
+
+
+@pytest.mark.bmv2
+def test_a_switch_that_has_kept_too_much_is_started_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Bmv2Device() as device:
+        for most_bytes, same in ((1 << 40, True), (0, False)):
+            monkeypatch.setattr(bmv2_device, "_MOST_RSS_BYTES", most_bytes)
+            device.reset(64)
+            before = switches_on(next(iter(device._links.switch_ends.values())))
+            device.reset(64)
+            after = switches_on(next(iter(device._links.switch_ends.values())))
+            assert len(after) == 1
+            assert (before == after) is same
 
 
 def switches_on(interface: str) -> list[str]:
