@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from ina.bench.spread import spread
 from ina.cli.bench import allreduce as bench_allreduce
 from ina.cli.bench import ddp as bench_ddp
 from ina.cli.bench import output as bench_output
-from ina.cli.bench.output import Outputs
+from ina.cli.bench.declare import Bench, Column, Found
+from ina.cli.bench.output import Outputs, SavedOptions
 from ina.cli.bench.testbeds import Loopback
 from ina.errors import InvalidInputError
 
@@ -175,18 +176,20 @@ def test_the_table_tells_losses_and_fits_a_terminal() -> None:
         gloo_s=0.2, cpu_s=None, transport="udp", case=case, resends=resends, multicast=True,
     )  # fmt: skip
     assert (row.losses, row.spurious_resends, row.probes) == (4, 3, 2)
-    cells = bench_allreduce._cells(asdict(row))
-    shown = dict(zip(bench_allreduce.COLUMNS, cells, strict=True))
+    of = bench_allreduce.BENCH
+    titles = [it.title for it in of.columns]
+    (cells,) = of.table({}, rows_of([row]))
+    shown = dict(zip(titles, cells, strict=True))
     assert (shown["lost"], shown["limit ms"]) == (4, "-")
-    lines = _printed(bench_allreduce.COLUMNS, [cells], bench_allreduce.SPARE, width=80)
+    lines = _printed(of, [cells], width=80)
     assert lines[1].split("  ")[0] == "n"
     for name in ("backend", "size", "time ms", "#wrong", "Gloo/this"):
         assert name in lines[1]
     assert "67108864" in lines[3]
     assert lines[4].startswith("(too narrow for: redop, type, count")
     none = ["-" if name == "lost" else cell for name, cell in shown.items()]
-    wide = _printed(bench_allreduce.COLUMNS, [cells, none], bench_allreduce.SPARE, width=240)
-    assert all(name in wide[1] for name in bench_allreduce.COLUMNS)
+    wide = _printed(of, [cells, none], width=240)
+    assert all(name in wide[1] for name in titles)
     end = wide[1].index("lost") + len("lost")
     assert [line[end - 4 : end] for line in wide[3:5]] == ["   4", "   -"]  # as numbers stand
 
@@ -196,19 +199,19 @@ def test_ddp_fits_a_terminal() -> None:
         *("resnet50", 8, "gloo", 25_600_000, 102_400_000, 25, 1.5, 1.4, 1.6, 5, 0.1, 12345.0),
         *("images", 0.1, None, None, 2.0, 0),
     )
-    lines = _printed(bench_ddp.COLUMNS, [bench_ddp._cells(row)], bench_ddp.SPARE, width=80)
+    of = bench_ddp.BENCH
+    lines = _printed(of, of.table({}, rows_of([row])), width=80)
     assert "resnet50" in lines[3]
     assert all(name in lines[1] for name in ("backend", "step ms", "items/s", "#wrong"))
 
 
-def _printed(
-    columns: Sequence[str], cells: Sequence[Sequence[Any]], spare: Sequence[str], width: int
-) -> list[str]:
+def _printed(of: Bench[Any], cells: Sequence[Sequence[Any]], width: int) -> list[str]:
     console = Console(width=width)
+    titles = [it.title for it in of.columns]
     with console.capture() as said, pytest.MonkeyPatch.context() as patch:
         patch.setattr(bench_output, "emit", lambda obj, json, human: console.print(human))
         outputs = Outputs("allreduce", json=False)
-        outputs.finish(a_report(), columns, cells, title="t", spare=spare)
+        outputs.finish(a_report(), titles, cells, title="t", spare=of.spare)
     return said.get().splitlines()
 
 
@@ -249,3 +252,45 @@ def test_a_plot_nobody_can_write_is_told_first(tmp_path: Path) -> None:
         Outputs("allreduce", json=False, plot=tmp_path / "x.gif")
     with pytest.raises(InvalidInputError, match="no folder"):
         Outputs("allreduce", json=False, plot=tmp_path / "absent" / "x.png")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Options(SavedOptions):
+    steps: int = 3
+
+
+_DECLARED = Bench(
+    "toy",
+    _Options,
+    (
+        *(Column("n"), Column("ms", "time_s", 1, 1e3), Column("±", ("low_s", "high_s"), 1, 1e3)),
+        *(Column("all", lambda row: row["n"] * row["steps"]), Column("limit", "limit", 2)),
+    ),
+    notes=("always",),
+)
+
+
+def _toy(asked: _Options) -> Found:
+    """Of a toy."""
+    lacking: dict[str, Any] = {"low_s": None, "high_s": None, "limit": None, "wrong": 0}
+    row = {"n": 2, "time_s": 0.01234, "low_s": 0.012, "high_s": 0.0133, "limit": 0.5, "wrong": 0}
+    rows = [row, {"n": 4, "time_s": 0.5, **lacking}]
+    found = {"title": "t", "settings": {"steps": asked.steps, "n": "of all"}, "rows": rows}
+    return Found(**found, notes=["this time"], fails=asked.steps > 3)
+
+
+def test_a_declared_benchmark_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    toy = _DECLARED.command(_toy)
+    assert (toy.__name__, toy.__doc__) == ("_toy", "Of a toy.")
+    toy(json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert (document["bench"], document["wrong"]) == ("toy", 0)
+    assert document["notes"] == ["always", "this time"]
+    assert document["settings"] == {"steps": 3, "n": "of all"}
+    toy()
+    printed = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert printed[1] == ["n", "ms", "±", "all", "limit"]
+    assert printed[3:5] == [["2", "12.3", "1.3", "6", "0.5"], ["4", "500", "-", "12", "-"]]
+    with pytest.raises(typer.Exit) as ended:
+        toy(steps=4)
+    assert ended.value.exit_code == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,20 +12,16 @@ from ina.bench import advise as bench
 from ina.bench import allreduce, ddp, parse
 from ina.bench.report import Report, load, rows_of
 from ina.bench.testbed import LOOPBACK
-from ina.cli.bench.output import SavedOptions, number, steps
+from ina.cli.bench.declare import Bench, Column, Found, ms
+from ina.cli.bench.output import SavedOptions, steps
 from ina.cli.bench.testbeds import Loopback
 from ina.cli.common import torchrun
-from ina.cli.common.options import command
 from ina.errors import InvalidInputError
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, MAX_WORKERS
 
 _BUCKET_BYTES = 25 << 20  # DDP's default
 _COST_SIZES = (64 << 10, 16 << 20)
 _COST_WORKERS = 2
-COLUMNS = (
-    *("n", "compute ms", "gradients MB", "buckets", "wire ms", "CPU ms", "latency ms"),
-    *("step ina ms", "step Gloo ms", "gain", "at most", "values"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,15 +57,27 @@ class AdviseOptions(SavedOptions):
     ] = None
 
 
-@command(AdviseOptions)
-def advise(asked: AdviseOptions) -> None:
+BENCH = Bench(
+    "advise",
+    AdviseOptions,
+    (
+        *(Column("n", "workers"), ms("compute ms", "compute_s", 1)),
+        *(Column("gradients MB", "gradient_bytes", 1, 1e-6), Column("buckets")),
+        *(ms("wire ms", "wire_s", 1), ms("CPU ms", "cpu_s", 1), ms("latency ms", "latency_s", 1)),
+        *(ms("step ina ms", "ina_step_s", 1), ms("step Gloo ms", "gloo_step_s", 1)),
+        *(Column("gain", "gain", 2), Column("at most", "gain_at_most", 2), Column("values")),
+    ),
+)
+
+
+@BENCH.command
+def advise(asked: AdviseOptions) -> Found:
     """Say what limits a training job, and what in-network aggregation can change about it.
 
     The job is described by its compute time and gradients a step, or by --model, which measures
     them here. What an all-reduce costs on this machine is measured, or read from --costs.
     """
     rate = _check(asked)
-    outputs = asked.outputs("advise")
     with steps("advise", 2) as bar:
         bar.say("what an all-reduce costs here")
         measured = load(asked.costs) if asked.costs is not None else _measure_costs()
@@ -89,12 +97,10 @@ def advise(asked: AdviseOptions) -> None:
     count = asked.buckets or (found.buckets if found else max(1, -(-nbytes // _BUCKET_BYTES)))
     job = bench.KnownJob(asked.workers, compute_s, nbytes, count, link_bit_s, asked.mtu)
     advice = bench.advise(job, price)
-    report = Report(
-        bench=outputs.bench,
-        settings={"model": asked.model, "link": asked.link, **rows_of([job])[0]},
-        rows=[{**rows_of([advice])[0], "costs": rows_of([price])[0]}],
-        ratios=[],
-        wrong=measured.wrong + (found.wrong if found is not None else 0),
+    return Found(
+        title=f"{advice.bound}-bound, links {asked.link}",
+        settings={"model": asked.model, "link": asked.link, **asdict(job)},
+        rows=[{**asdict(advice), "costs": asdict(price)}],
         notes=[
             advice.text,
             f"{advice.values} values a packet: the largest build for an MTU of {asked.mtu}"
@@ -102,17 +108,8 @@ def advise(asked: AdviseOptions) -> None:
             "a model: two thirds of the computing hide communication, but not that of the last"
             " bucket; latency and CPU time as measured on this machine",
         ],
+        wrong=measured.wrong + (found.wrong if found is not None else 0),
     )
-    cells = [
-        (
-            *(asked.workers, number(1e3 * compute_s, 1), number(nbytes / 1e6, 1), count),
-            *(number(1e3 * advice.wire_s, 1), number(1e3 * advice.cpu_s, 1)),
-            *(number(1e3 * advice.latency_s, 1), number(1e3 * advice.ina_step_s, 1)),
-            *(number(1e3 * advice.gloo_step_s, 1), number(advice.gain)),
-            *(number(advice.gain_at_most), advice.values),
-        )
-    ]
-    outputs.finish(report, COLUMNS, cells, title=f"{advice.bound}-bound, links {asked.link}")
 
 
 def _check(asked: AdviseOptions) -> float | None:

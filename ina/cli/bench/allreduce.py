@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated
 
 import typer
 
 from ina.bench import allreduce as bench
 from ina.bench import mpi, parse
-from ina.bench.report import Report, rows_of
+from ina.bench.report import rows_of
 from ina.bench.star import BURST_BYTES
-from ina.bench.testbed import LOOPBACK
-from ina.cli.bench import cells
+from ina.bench.testbed import LOOPBACK, Testbed
+from ina.cli.bench.cells import LOST, TIME, columns, measured
+from ina.cli.bench.declare import Bench, Column, Found
 from ina.cli.bench.options import (
     DtypeOption,
     SizeSecondsOption,
@@ -23,13 +27,7 @@ from ina.cli.bench.options import (
     check_samples,
     dtype_bytes,
 )
-from ina.cli.bench.output import (
-    ComparedOptions,
-    Outputs,
-    PlotOption,
-    number,
-    steps,
-)
+from ina.cli.bench.output import PlottedOptions, steps
 from ina.cli.bench.testbeds import (
     LINK_HELP,
     QUEUE_HELP,
@@ -49,19 +47,10 @@ _OPS = ("sum", "avg")
 _TRANSPORTS = ("auto", "udp", "shm")
 _CROSSINGS = "2 n tensors with headers (n + 1 where the switch sends results once)"
 """What ina moves through this machine's UDP."""
-COLUMNS = (
-    *("n", "backend", "over", "size", "count", "type", "redop", "time ms", "±", "algbw GB/s"),
-    *("busbw GB/s", "#wrong", "lost", "limit ms", "% of limit", "Gloo/this", "off/this"),
-    "CPU s/GB",
-)
-SPARE = (
-    *("redop", "type", "count", "busbw GB/s", "±", "limit ms", "CPU s/GB", "lost", "% of limit"),
-    *("over", "algbw GB/s"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AllReduceOptions(ComparedOptions):
+class AllReduceOptions(PlottedOptions):
     """Of ``ina bench allreduce``."""
 
     workers: Annotated[str, typer.Option(help="Numbers of workers, comma separated.")] = "2,4,8"
@@ -91,7 +80,34 @@ class AllReduceOptions(ComparedOptions):
         typer.Option("--memory", help="Measure one sum's peak memory above the tensor instead."),
     ] = False
     spoil: SpoilOption = 0
-    plot: PlotOption = None
+
+
+BENCH = Bench(
+    "allreduce",
+    AllReduceOptions,
+    columns(
+        *("n", "backend", "over", "size", "count", "type", "redop", "time ms", "±", "algbw GB/s"),
+        *("busbw GB/s", "#wrong", "lost", "limit ms", "% of limit", "Gloo/this", "off/this"),
+        "CPU s/GB",
+    ),
+    spare=(
+        *("redop", "type", "count", "busbw GB/s", "±", "limit ms", "CPU s/GB", "lost"),
+        *("% of limit", "over", "algbw GB/s"),
+    ),
+    notes=(TIME + LOST + " (--json: the other resends, too)",),
+    panels=bench.panels,
+)
+MEMORY = Bench(
+    "allreduce-memory",
+    AllReduceOptions,
+    (
+        *(Column("n", "workers"), Column("backend"), Column("size", "size_bytes")),
+        *(Column("above MiB", "above_bytes", 1, 2**-20), Column("#wrong", "wrong")),
+    ),
+    notes=("above: peak resident memory in one all-reduce, less that before it (VmHWM)",),
+    panels=bench.memory_panels,
+)
+Network = Callable[..., AbstractContextManager[Testbed]]
 
 
 @command(AllReduceOptions)
@@ -101,11 +117,14 @@ def allreduce(asked: AllReduceOptions) -> None:
     Gloo takes turns with ina; Open MPI, where mpirun and mpi4py are installed, runs after them, on
     loopback only. Gloo and MPI have no avg: they sum and then divide.
     """
+    (MEMORY if asked.memory else BENCH).run(asked, _measure)
+
+
+def _measure(asked: AllReduceOptions) -> Found:
     counts, wanted = parse.workers("--workers", asked.workers), parse.sizes("--sizes", asked.sizes)
     values = values_for(asked.values, asked.link)
     congestion = window_of(asked.window, asked.window_option)
     case = replace(_case(asked, values), window="" if congestion is None else congestion.text)
-    outputs = asked.outputs("allreduce-memory" if asked.memory else "allreduce", asked.plot)
     rate = check_link(asked.link)
     queue_bytes = queue_bytes_for(asked.queue, rate)
     if asked.link != LOOPBACK and asked.transport == "shm":
@@ -113,59 +132,72 @@ def allreduce(asked: AllReduceOptions) -> None:
     if asked.memory:
         _check_memory(asked, case)
     torchrun.require("torch")
+    networks = {
+        n: partial(
+            open_testbed,
+            n,
+            asked.link,
+            values=values,
+            queue_bytes=queue_bytes,
+            multicast=not asked.unicast,
+        )
+        for n in counts
+    }
     settings = {
         **{"workers": counts, "sizes_bytes": wanted, "values": values},
         **{"verify": list(case.verify), "window": case.window},
         **asked.named("dtype", "op", "link", "queue", "transport", "threads", "memory", "unicast"),
     }
     if asked.memory:
-        _memory(counts, wanted, case, asked.link, queue_bytes, not asked.unicast, settings, outputs)
-        return
-    rows: list[bench.AllReduceRow] = []
-    with_mpi = asked.link == LOOPBACK and mpi.why_not(asked.dtype) == ""
-    with steps("all-reduce", len(counts) * len(wanted)) as bar:
-
-        def on_rows(found: list[bench.AllReduceRow]) -> None:
-            rows.extend(found)
-            times = [f"{bench.label(r.backend, r.verify)} {r.time_s * 1e3:.2f} ms" for r in found]
-            size = parse.size_text(found[0].size_bytes)
-            bar.done(f"{found[0].workers} workers, {size}: {', '.join(times)}")
-
-        for n in counts:
-            with open_testbed(
-                n,
-                asked.link,
-                values=values,
-                queue_bytes=queue_bytes,
-                multicast=not asked.unicast,
-                progress=bar.say,
-            ) as where:
-                bench.measure(where, wanted, case, on_rows)
-            if with_mpi:
-                bar.say(f"{n} workers, Open MPI")
-                rows.extend(mpi.measure(n, wanted, case, rows))
-    order = ("ina", "gloo", "mpi")
-    # Of ina's rows, which are many where sums are verified in several ways, the order stays.
-    rows.sort(key=lambda row: (row.workers, row.size_bytes, order.index(row.backend)))
-    plain = rows_of(rows)
-    report = Report(
-        bench=outputs.bench,
-        settings=settings,
-        rows=plain,
-        ratios=bench.ratios(rows, asked.link),
-        wrong=sum(row.wrong for row in rows),
-        notes=_notes(asked, rate, any(row.multicast for row in rows), case.verify),
-    )
-    outputs.finish(
-        report,
-        COLUMNS,
-        [_cells(row) for row in plain],
+        memory = _memory(networks, wanted, case)
+        title = f"memory above the tensor, {asked.link}"
+        return Found(title=title, settings=settings, rows=rows_of(memory))
+    rows = _times(networks, wanted, case, with_mpi=asked.link == LOOPBACK)
+    return Found(
         title=f"all-reduce, {asked.link}, {asked.dtype} {asked.op}, {values} values a packet"
         + (f", {asked.threads} threads a worker" if asked.threads else "")
         + (f", window {congestion}" if congestion is not None else ""),
-        panels=bench.panels(plain) if asked.plot is not None else (),
-        spare=SPARE,
+        settings=settings,
+        rows=rows_of(rows),
+        ratios=bench.ratios(rows, asked.link),
+        notes=_notes(asked, rate, any(row.multicast for row in rows), case.verify),
     )
+
+
+def _times(
+    networks: Mapping[int, Network],
+    sizes: Sequence[int],
+    case: bench.AllReduceCase,
+    *,
+    with_mpi: bool,
+) -> list[bench.AllReduceRow]:
+    rows: list[bench.AllReduceRow] = []
+    with steps("all-reduce", len(networks) * len(sizes)) as bar:
+        for n, network in networks.items():
+            for found in measured(bar, f"{n} workers", network, sizes, case):
+                rows += found
+            if with_mpi and not mpi.why_not(case.dtype):
+                bar.say(f"{n} workers, Open MPI")
+                rows += mpi.measure(n, sizes, case, rows)
+    order = ("ina", "gloo", "mpi")
+    # Of ina's rows, which are many where sums are verified in several ways, the order stays.
+    return sorted(rows, key=lambda row: (row.workers, row.size_bytes, order.index(row.backend)))
+
+
+def _memory(
+    networks: Mapping[int, Network], sizes: Sequence[int], case: bench.AllReduceCase
+) -> list[bench.MemoryMeasurement]:
+    rows: list[bench.MemoryMeasurement] = []
+    with steps("memory", len(networks) * len(sizes)) as bar:
+
+        def on_rows(found: list[bench.MemoryMeasurement]) -> None:
+            rows.extend(found)
+            bar.done(f"{found[0].workers} workers, {parse.size_text(found[0].size_bytes)}")
+
+        for network in networks.values():
+            with network(progress=bar.say) as where:
+                bench.measure_memory(where, sizes, case, on_rows)
+    return rows
 
 
 def _case(asked: AllReduceOptions, values: int) -> bench.AllReduceCase:
@@ -201,24 +233,11 @@ def _ways(verify: str) -> tuple[str, ...]:
     return ways
 
 
-def _cells(row: cells.Row) -> tuple[Any, ...]:
-    return (
-        *(row["workers"], bench.label(row["backend"], row["verify"]), cells.over(row)),
-        *(row["size_bytes"], row["count"], row["type"], row["redop"], *cells.times(row)),
-        *(number(row["algbw_gb_s"], 3), number(row["busbw_gb_s"], 3), row["wrong"]),
-        *(number(row["losses"], 0), *cells.limits(row)),
-        *(number(row["gain"]), number(row["unverified"]), number(row["cpu_s_per_gb"])),
-    )
-
-
 def _notes(
     asked: AllReduceOptions, rate: float | None, multicast: bool, verify: tuple[str, ...]
 ) -> list[str]:
     link, dtype, op = asked.link, asked.dtype, asked.op
-    notes = [
-        "time: median of samples, each of the slowest rank; ±: between the quartiles; lost: packets"
-        " of all samples and ranks that were sent again for a loss (--json: the other resends, too)"
-    ]
+    notes = []
     if link == LOOPBACK:
         notes.append(
             f"limit: {_CROSSINGS}, at the rate of UDP with GSO and GRO in this run;"
@@ -254,51 +273,3 @@ def _notes(
     if op == "avg":
         notes.append("Gloo and MPI: sum, then division")
     return notes
-
-
-def _memory(
-    counts: list[int],
-    sizes: list[int],
-    case: bench.AllReduceCase,
-    link: str,
-    queue_bytes: int,
-    multicast: bool,
-    settings: dict[str, Any],
-    outputs: Outputs,
-) -> None:
-    rows: list[bench.MemoryMeasurement] = []
-    with steps("memory", len(counts) * len(sizes)) as bar:
-
-        def on_rows(found: list[bench.MemoryMeasurement]) -> None:
-            rows.extend(found)
-            bar.done(f"{found[0].workers} workers, {parse.size_text(found[0].size_bytes)}")
-
-        for n in counts:
-            with open_testbed(
-                n,
-                link,
-                values=case.values,
-                queue_bytes=queue_bytes,
-                multicast=multicast,
-                progress=bar.say,
-            ) as where:
-                bench.measure_memory(where, sizes, case, on_rows)
-    report = Report(
-        bench=outputs.bench,
-        settings=settings,
-        rows=rows_of(rows),
-        ratios=[],
-        wrong=sum(row.wrong for row in rows),
-        notes=["above: peak resident memory in one all-reduce, less that before it (VmHWM)"],
-    )
-    columns = ("n", "backend", "size", "above MiB", "#wrong")
-    outputs.finish(
-        report,
-        columns,
-        [
-            (row.workers, row.backend, row.size_bytes, round(row.above_bytes / 2**20, 1), row.wrong)
-            for row in rows
-        ],
-        title=f"memory above the tensor, {link}",
-        panels=bench.memory_panels(report.rows) if outputs.plot is not None else (),
-    )

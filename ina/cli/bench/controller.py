@@ -8,16 +8,10 @@ from typing import Annotated
 import typer
 
 from ina.bench import parse
-from ina.bench.report import Ratio, Report, rows_of
-from ina.cli.bench.output import (
-    ComparedOptions,
-    number,
-    steps,
-)
-from ina.cli.common.options import command
+from ina.bench.report import Ratio, rows_of
+from ina.cli.bench.declare import Bench, Column, Found, ms
+from ina.cli.bench.output import ComparedOptions, steps
 from ina.protocol.spec import MAX_WORKERS
-
-COLUMNS = (*("jobs", "n", "admissions", "p50 ms", "p99 ms", "leave p50 ms", "joins/s", "#wrong"),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +28,21 @@ class AdmissionOptions(ComparedOptions):
     ] = False
 
 
-@command(AdmissionOptions)
-def controller(asked: AdmissionOptions) -> None:
+BENCH = Bench(
+    "controller",
+    AdmissionOptions,
+    (
+        *(Column("jobs"), Column("n", "workers"), Column("admissions")),
+        *(ms("p50 ms", "p50_s", 2), ms("p99 ms", "p99_s", 2)),
+        *(ms("leave p50 ms", "leave_p50_s", 2), Column("joins/s", "joins_per_second", 0)),
+        Column("#wrong", "wrong"),
+    ),
+    notes=("joins/s: 8 jobs at once, each joining and leaving; one client process",),
+)
+
+
+@BENCH.command
+def controller(asked: AdmissionOptions) -> Found:
     """Admit jobs at a controller with a soft switch, while others have their entries there.
 
     Admission is from a job's first CreateJob to the answer to its last Join: then the switch has
@@ -45,7 +52,6 @@ def controller(asked: AdmissionOptions) -> None:
 
     counts = sorted(set(parse.numbers("--jobs", asked.jobs, 0, MAX_JOBS)))
     parse.numbers("--workers", str(asked.workers), 1, MAX_WORKERS)
-    outputs = asked.outputs("controller")
     rows: list[AdmissionRow] = []
     with steps("controller", len(counts)) as bar:
 
@@ -54,23 +60,12 @@ def controller(asked: AdmissionOptions) -> None:
             bar.done(f"{row.jobs} jobs: p50 {1e3 * row.p50_s:.1f} ms")
 
         measure(counts, asked.workers, asked.admissions, store=asked.store, on_row=on_row)
-    report = Report(
-        bench=outputs.bench,
+    return Found(
+        title="admission of jobs",
         settings={"jobs": counts, **asked.named("workers", "admissions", "store")},
         rows=rows_of(rows),
         ratios=[
             Ratio(f"{row.jobs} jobs: p50 of {rows[0].jobs} / p50", rows[0].p50_s / row.p50_s)
             for row in rows[1:]
         ],
-        wrong=sum(row.wrong for row in rows),
-        notes=["joins/s: 8 jobs at once, each joining and leaving; one client process"],
     )
-    cells = [
-        (
-            *(row.jobs, row.workers, row.admissions, number(1e3 * row.p50_s)),
-            *(number(1e3 * row.p99_s), number(1e3 * row.leave_p50_s)),
-            *(number(row.joins_per_second, 0), row.wrong),
-        )
-        for row in rows
-    ]
-    outputs.finish(report, COLUMNS, cells, title="admission of jobs")

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ina.bench import ddp as bench
 from ina.bench import parse
-from ina.bench.report import Report, rows_of
+from ina.bench.report import rows_of
 from ina.bench.testbed import LOOPBACK
+from ina.cli.bench.declare import Bench, Column, Found, ms, percent
 from ina.cli.bench.options import UnicastOption, ValuesOption, check_samples
-from ina.cli.bench.output import (
-    ComparedOptions,
-    PlotOption,
-    number,
-    steps,
-)
+from ina.cli.bench.output import PlottedOptions, steps
 from ina.cli.bench.testbeds import (
     LINK_HELP,
     check_link,
@@ -25,18 +21,11 @@ from ina.cli.bench.testbeds import (
     values_for,
 )
 from ina.cli.common import torchrun
-from ina.cli.common.options import command
 from ina.errors import InvalidInputError
-
-COLUMNS = (
-    *("model", "n", "backend", "gradients MB", "buckets", "step ms", "±", "compute ms"),
-    *("items/s", "", "CPU s/step", "limit ms", "% of limit", "Gloo/this", "#wrong"),
-)
-SPARE = ("buckets", "gradients MB", "±", "limit ms", "CPU s/step", "compute ms", "% of limit")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DdpOptions(ComparedOptions):
+class DdpOptions(PlottedOptions):
     """Of ``ina bench ddp``."""
 
     model: Annotated[str, typer.Option(help=f"{', '.join(bench.MODELS)}; comma separated.")] = (
@@ -52,18 +41,37 @@ class DdpOptions(ComparedOptions):
         float,
         typer.Option(min=0, help="What resnet50's and gpt2's backward waits, as if it computed."),
     ] = 0.0
-    plot: PlotOption = None
 
 
-@command(DdpOptions)
-def ddp(asked: DdpOptions) -> None:
+BENCH = Bench(
+    "ddp",
+    DdpOptions,
+    (
+        *(Column("model"), Column("n", "workers"), Column("backend")),
+        *(Column("gradients MB", "gradient_bytes", 1, 1e-6), Column("buckets")),
+        *(ms("step ms", "step_s", 1), ms("±", ("step_low_s", "step_high_s"), 1)),
+        *(ms("compute ms", "compute_s", 1), Column("items/s", "items_per_second", 0)),
+        *(Column("", lambda row: f"{row['unit']}/s"), Column("CPU s/step", "cpu_s", 3)),
+        *(ms("limit ms", "limit_s", 1), percent("% of limit", "limit_share", 1)),
+        *(Column("Gloo/this", "gain", 2), Column("#wrong", "wrong")),
+    ),
+    spare=("buckets", "gradients MB", "±", "limit ms", "CPU s/step", "compute ms", "% of limit"),
+    notes=(
+        "step: forward, backward with DDP's reduction, optimizer (digits); compute: a step without"
+        " reduction; limit: the gradients alone on a worker's link",
+    ),
+    panels=bench.panels,
+)
+
+
+@BENCH.command
+def ddp(asked: DdpOptions) -> Found:
     """Steps of DistributedDataParallel: its own buckets and overlap, a hook sends them.
 
     digits trains the demo's CNN. resnet50 and gpt2 (small) have these models' gradients, layer by
     layer, but compute nothing: 32 images and 8 x 1024 tokens a worker and step are assumed. tiny is
     of the same kind, for tests.
     """
-    values = asked.values
     names, counts = (
         [name.strip() for name in asked.model.split(",")],
         parse.workers("--workers", asked.workers),
@@ -71,9 +79,8 @@ def ddp(asked: DdpOptions) -> None:
     for name in names:
         if name not in bench.MODELS:
             raise InvalidInputError(f"--model {name}: want one of {', '.join(bench.MODELS)}")
-    values = values_for(values, asked.link)
+    values = values_for(asked.values, asked.link)
     check_samples(asked.repeats, asked.seconds)
-    outputs = asked.outputs("ddp", asked.plot)
     check_link(asked.link)
     torchrun.require("torch")
     rows: list[bench.StepRow] = []
@@ -95,45 +102,16 @@ def ddp(asked: DdpOptions) -> None:
                     rows += found
                     ours, gloo = (1e3 * row.step_s for row in found)
                     bar.done(f"{name}, {n} workers: ina {ours:.1f} ms, Gloo {gloo:.1f} ms")
-    plain = rows_of(rows)
-    report = Report(
-        bench=outputs.bench,
+    notes = []
+    if asked.link != LOOPBACK and not asked.unicast:  # one host's workers share memory
+        notes.append("ina's results go to all workers at once (IP multicast); --unicast: to each")
+    return Found(
+        title=f"DDP, {asked.link}, {values} values a packet",
         settings={
             **{"models": names, "workers": counts, "values": values},
             **asked.named("link", "compute_ms", "unicast"),
         },
-        rows=plain,
+        rows=rows_of(rows),
         ratios=bench.ratios(rows, asked.link),
-        wrong=sum(row.wrong for row in rows),
-        notes=_notes(asked.link, asked.unicast),
-    )
-    outputs.finish(
-        report,
-        COLUMNS,
-        [_cells(row) for row in rows],
-        title=f"DDP, {asked.link}, {values} values a packet",
-        panels=bench.panels(plain) if asked.plot is not None else (),
-        spare=SPARE,
-    )
-
-
-def _notes(link: str, unicast: bool) -> list[str]:
-    notes = [
-        "step: forward, backward with DDP's reduction, optimizer (digits); compute: a step"
-        " without reduction; limit: the gradients alone on a worker's link"
-    ]
-    if link != LOOPBACK and not unicast:  # one host's workers share memory
-        notes.append("ina's results go to all workers at once (IP multicast); --unicast: to each")
-    return notes
-
-
-def _cells(row: bench.StepRow) -> tuple[Any, ...]:
-    return (
-        *(row.model, row.workers, row.backend, number(row.gradient_bytes / 1e6, 1), row.buckets),
-        *(number(1e3 * row.step_s, 1), number(1e3 * (row.step_high_s - row.step_low_s), 1)),
-        *(number(1e3 * row.compute_s, 1), number(row.items_per_second, 0), f"{row.unit}/s"),
-        number(row.cpu_s, 3),
-        number(None if row.limit_s is None else 1e3 * row.limit_s, 1),
-        number(None if row.limit_share is None else 100 * row.limit_share, 1),
-        *(number(row.gain), row.wrong),
+        notes=notes,
     )

@@ -4,37 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from ina.bench import allreduce as bench
 from ina.bench import parse
-from ina.bench.report import Ratio, Report, rows_of
+from ina.bench.report import Ratio, rows_of
 from ina.bench.star import star
-from ina.cli.bench import cells
+from ina.cli.bench.cells import TIME, columns, measured
+from ina.cli.bench.declare import Bench, Found
 from ina.cli.bench.options import LinkedOptions
-from ina.cli.bench.output import number, steps
+from ina.cli.bench.output import steps
 from ina.cli.bench.testbeds import UNSHAPED, check_link, values_for
 from ina.cli.common import torchrun
-from ina.cli.common.options import command
 from ina.errors import InvalidInputError
 from ina.protocol.spec import MAX_WORKERS
 
-_NOTES = [
-    "time: median of samples, each of the slowest rank; ±: between the quartiles; resent: packets"
-    " of all samples and ranks that were sent again (--json: why)",
-    "each host a namespace behind one link, shaped each way by token buckets, its ranks processes"
-    " in it; ina: a soft switch on the bridge's address, and with nodes one more in each host, with"
-    " shared memory to its ranks; Gloo: TCP through the same links, neighbours on one host",
-    "limit: bytes with headers on a host's link: ina's tensor once with nodes, without them once"
-    " for each rank; for Gloo's ring, which enters and leaves each host once, 2 (n - 1) / n times",
-    "without/this: the time without nodes, limit without/this: the least that it can be, over this"
-    " one's; CPU: seconds of a rank for 1e9 bytes of tensor, host's node included. All switches and"
-    " ranks share this machine's cores",
+_UNSHAPED = (
     "unshaped: the same without token buckets, as fast as this machine; limit: what crosses UDP, at"
-    " the rate of UDP with GSO and GRO from host to host in this run",
-]
+    " the rate of UDP with GSO and GRO from host to host in this run"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,11 +48,35 @@ def _check(asked: HostsOptions) -> None:
     asked.check()
 
 
-@command(HostsOptions)
-def hosts(asked: HostsOptions) -> None:
+BENCH = Bench(
+    "hosts",
+    HostsOptions,
+    columns(
+        *("link", "backend", "over", "size", "time ms", "±", "algbw GB/s", "#wrong", "resent"),
+        *("limit ms", "% of limit", "Gloo/this", "without/this", "limit without/this", "CPU s/GB"),
+    ),
+    spare=("over", "algbw GB/s", "±", "limit ms", "resent", "CPU s/GB", "without/this"),
+    notes=(
+        TIME + "; resent: packets of all samples and ranks that were sent again (--json: why)",
+        "each host a namespace behind one link, shaped each way by token buckets, its ranks"
+        " processes in it; ina: a soft switch on the bridge's address, and with nodes one more in"
+        " each host, with shared memory to its ranks; Gloo: TCP through the same links, neighbours"
+        " on one host",
+        "limit: bytes with headers on a host's link: ina's tensor once with nodes, without them"
+        " once for each rank; for Gloo's ring, which enters and leaves each host once, 2 (n - 1) /"
+        " n times",
+        "without/this: the time without nodes, limit without/this: the least that it can be, over"
+        " this one's; CPU: seconds of a rank for 1e9 bytes of tensor, host's node included. All"
+        " switches and ranks share this machine's cores",
+    ),
+)
+
+
+@BENCH.command
+def hosts(asked: HostsOptions) -> Found:
     """All-reduce over hosts of several ranks, with nodes on them and without, beside Gloo."""
     _check(asked)
-    wanted, outputs = parse.sizes("--sizes", asked.sizes), asked.outputs("hosts")
+    wanted = parse.sizes("--sizes", asked.sizes)
     rates: dict[str, float | None] = {
         it: parse.rate_bit_s("--link", it) for it in map(str.strip, asked.link.split(","))
     }
@@ -76,59 +91,33 @@ def hosts(asked: HostsOptions) -> None:
     ratios: list[Ratio] = []
     with steps("hosts", len(rates) * len(wanted)) as bar:
         for name, rate in rates.items():
-
-            def on_rows(found: list[bench.AllReduceRow], name: str = name) -> None:
-                gains = _gains_of_limits(found)
-                rows.extend(
-                    {"hosts": asked.count, "link": name, "limit_gain": gain, **row}
-                    for row, gain in zip(rows_of(found), gains, strict=True)
-                )
-                ratios.extend(_ratios(found, gains, f"{asked.count} hosts {name}"))
-                times = [f"{_label(it)} {it.time_s * 1e3:.2f} ms" for it in found]
-                size = parse.size_text(found[0].size_bytes)
-                bar.done(f"{name}, {size}: {', '.join(times)}")
-
-            with star(
+            net = partial(
+                star,
                 asked.count * asked.ranks,
                 name,
                 rate,
                 values=values,
                 ranks=asked.ranks,
                 multicast=not asked.unicast,
-                progress=bar.say,
-            ) as where:
-                bench.measure(where, wanted, case, on_rows)
-    settings = {
-        **{"hosts": asked.count, "sizes_bytes": wanted, "links": links, "values": values},
-        **asked.named("ranks", "dtype", "unshaped", "unicast"),
-    }
-    report = Report(
-        bench=outputs.bench,
-        settings=settings,
-        rows=rows,
-        ratios=ratios,
-        wrong=sum(row["wrong"] for row in rows),
-        notes=_NOTES if asked.unshaped else _NOTES[:-1],
-    )
-    outputs.finish(
-        report,
-        COLUMNS,
-        [_cells(row) for row in rows],
+            )
+            for found in measured(bar, name, net, wanted, case):
+                gains = _gains_of_limits(found)
+                rows.extend(
+                    {"hosts": asked.count, "link": name, "limit_gain": gain, **row}
+                    for row, gain in zip(rows_of(found), gains, strict=True)
+                )
+                ratios.extend(_ratios(found, gains, f"{asked.count} hosts {name}"))
+    return Found(
         title=f"{asked.count} hosts of {asked.ranks} ranks, links {asked.link}, {asked.dtype} sum,"
         f" {values} values a packet",
-        spare=SPARE,
+        settings={
+            **{"hosts": asked.count, "sizes_bytes": wanted, "links": links, "values": values},
+            **asked.named("ranks", "dtype", "unshaped", "unicast"),
+        },
+        rows=rows,
+        ratios=ratios,
+        notes=[_UNSHAPED] if asked.unshaped else [],
     )
-
-
-COLUMNS = (
-    *("link", "backend", "over", "size", "time ms", "±", "algbw GB/s", "#wrong", "resent"),
-    *("limit ms", "% of limit", "Gloo/this", "without/this", "limit without/this", "CPU s/GB"),
-)
-SPARE = ("over", "algbw GB/s", "±", "limit ms", "resent", "CPU s/GB", "without/this")
-
-
-def _label(row: bench.AllReduceRow) -> str:
-    return bench.label(row.backend, row.verify, row.host_node)
 
 
 def _gains_of_limits(rows: Sequence[bench.AllReduceRow]) -> list[float | None]:
@@ -146,14 +135,3 @@ def _ratios(
         for row, gain in zip(rows, gains, strict=True)
         if gain is not None
     ]
-
-
-def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (
-        *(row["link"], bench.label(row["backend"], row["verify"], row["host_node"])),
-        *(cells.over(row), row["size_bytes"], *cells.times(row)),
-        *(number(row["algbw_gb_s"], 3), row["wrong"], number(row["retransmissions"], 0)),
-        *cells.limits(row),
-        *(number(row["gain"]), number(row["nodeless"]), number(row["limit_gain"])),
-        number(row["cpu_s_per_gb"]),
-    )

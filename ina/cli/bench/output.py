@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -114,26 +114,30 @@ class Outputs:
             raise typer.Exit(1)
 
 
-class _Named:
+class ReportedOptions:
+    """Of a benchmark: dataclasses, whose fields of the names of :class:`Outputs` say where the
+    report goes."""
+
     def named(self, *names: str) -> dict[str, Any]:
         """Those of the options, by name, for a report's settings."""
         return {name: getattr(self, name) for name in names}
 
+    def outputs(self, bench: str) -> Outputs:
+        """Raises :class:`InvalidInputError`: a file cannot be what it is to be."""
+        known = [it.name for it in fields(Outputs) if hasattr(self, it.name)]
+        return Outputs(bench, **self.named(*known))
+
 
 @dataclass(frozen=True, kw_only=True)
-class SavedOptions(_Named):
+class SavedOptions(ReportedOptions):
     """Of benchmarks: where the report goes."""
 
     save: SaveOption = None
     json: JsonOption = False
 
-    def outputs(self, bench: str) -> Outputs:
-        """Raises :class:`InvalidInputError`: a file cannot be what it is to be."""
-        return Outputs(bench, self.json, self.save)
-
 
 @dataclass(frozen=True, kw_only=True)
-class ComparedOptions(_Named):
+class ComparedOptions(ReportedOptions):
     """Of those that have ratios: what these are compared with, too."""
 
     save: SaveOption = None
@@ -141,9 +145,12 @@ class ComparedOptions(_Named):
     tolerance: ToleranceOption = DEFAULT_TOLERANCE
     json: JsonOption = False
 
-    def outputs(self, bench: str, plot: Path | None = None) -> Outputs:
-        """Raises :class:`InvalidInputError`: a file cannot be what it is to be."""
-        return Outputs(bench, self.json, self.save, self.baseline, self.tolerance, plot)
+
+@dataclass(frozen=True, kw_only=True)
+class PlottedOptions(ComparedOptions):
+    """Of those that are drawn, too."""
+
+    plot: PlotOption = None
 
 
 @contextmanager

@@ -9,32 +9,12 @@ import typer
 
 from ina import modes
 from ina.bench import parse
-from ina.bench.report import Report, rows_of
-from ina.cli.bench.output import (
-    ALL_BUILDS,
-    ComparedOptions,
-    number,
-    steps,
-)
-from ina.cli.common.options import command
+from ina.bench.report import rows_of
+from ina.cli.bench.declare import Bench, Column, Found, Row
+from ina.cli.bench.output import ALL_BUILDS, ComparedOptions, steps
 from ina.p4 import names
 from ina.p4.builds import require_mode
 from ina.protocol.spec import MAX_WORKERS
-
-COLUMNS = (
-    *(
-        "mode",
-        "values",
-        "n",
-        "copies",
-        "M packets/s",
-        "spread",
-        "ns/packet",
-        "GB/s in",
-        "NumPy GB/s",
-    ),
-    *("of NumPy", "checked", "#wrong"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +29,40 @@ class PipelineOptions(ComparedOptions):
     repeats: Annotated[int, typer.Option(min=1, help="Repeats; the median counts.")] = 9
 
 
-@command(PipelineOptions)
-def pipeline(asked: PipelineOptions) -> None:
+def _spread(row: Row) -> str:
+    slowest, fastest = row["slowest_packets_per_second"], row["fastest_packets_per_second"]
+    return f"{slowest / 1e6:.1f}-{fastest / 1e6:.1f}"
+
+
+BENCH = Bench(
+    "pipeline",
+    PipelineOptions,
+    (
+        *(Column("mode"), Column("values"), Column("n", "workers")),
+        Column("copies", lambda row: "up" if row["claims"] else row["copies"]),
+        Column("M packets/s", "packets_per_second", 1, 1e-6),
+        Column("spread", _spread),
+        Column("ns/packet", "ns_per_packet", 1),
+        Column("GB/s in", "gradient_gb_per_second", 1),
+        *(Column("NumPy GB/s", "numpy_gb_per_second", 1), Column("of NumPy", "of_numpy", 2)),
+        *(Column("checked", "sums_checked"), Column("#wrong", "wrong")),
+    ),
+    notes=(
+        "CPU time of one core; NumPy: int32 add and copy of the same bytes, without packets",
+        "copies of each result: one for all workers (IP multicast, as other benchmarks), or one"
+        " for each (ina's default); up: the job claims its slots, and each sum goes to its"
+        " aggregator, once",
+    ),
+)
+
+
+@BENCH.command
+def pipeline(asked: PipelineOptions) -> Found:
     """Packets a second of a compiled program: packets in memory, one core, sums checked."""
     from ina.bench.pipeline import measure, ratios
 
     counts = parse.numbers("--values", asked.values)
     parse.numbers("--workers", str(asked.workers), 1, MAX_WORKERS)
-    outputs = asked.outputs("pipeline")
     results = []
     require_mode("--mode", asked.mode)
     hows = ["one copy for all", "a copy each"] if asked.workers > 1 else ["a copy each"]
@@ -75,33 +81,9 @@ def pipeline(asked: PipelineOptions) -> None:
             )
             results.append(found)
             bar.done(f"{count} values, {how}")
-    report = Report(
-        bench=outputs.bench,
+    return Found(
+        title=f"program of mode {asked.mode} in memory, one core",
         settings={"values": counts, **asked.named("workers", "mode", "repeats")},
         rows=rows_of(results),
         ratios=ratios(results),
-        wrong=sum(result.wrong for result in results),
-        notes=[
-            "CPU time of one core; NumPy: int32 add and copy of the same bytes, without packets",
-            "copies of each result: one for all workers (IP multicast, as other benchmarks), or one"
-            " for each (ina's default); up: the job claims its slots, and each sum goes to its"
-            " aggregator, once",
-        ],
-    )
-    cells = [
-        (
-            *(result.mode, result.values, result.workers),
-            "up" if result.claims else result.copies,
-            number(result.packets_per_second / 1e6, 1),
-            f"{result.slowest_packets_per_second / 1e6:.1f}-"
-            f"{result.fastest_packets_per_second / 1e6:.1f}",
-            *(number(result.ns_per_packet, 1), number(result.gradient_gb_per_second, 1)),
-            number(result.numpy_gb_per_second, 1),
-            number(result.of_numpy),
-            *(result.sums_checked, result.wrong),
-        )
-        for result in results
-    ]
-    outputs.finish(
-        report, COLUMNS, cells, title=f"program of mode {asked.mode} in memory, one core"
     )

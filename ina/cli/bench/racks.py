@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -10,29 +11,21 @@ import typer
 from ina.bench import allreduce as bench
 from ina.bench import parse
 from ina.bench import racks as network
-from ina.bench.report import Ratio, Report, rows_of
-from ina.cli.bench import cells
+from ina.bench.report import Ratio, rows_of
+from ina.cli.bench.cells import LOST, TIME, columns, measured
+from ina.cli.bench.declare import Bench, Found
 from ina.cli.bench.options import LinkedOptions
-from ina.cli.bench.output import number, steps
+from ina.cli.bench.output import steps
 from ina.cli.bench.testbeds import UNSHAPED, check_link, values_for
 from ina.cli.common import torchrun
-from ina.cli.common.options import command
 from ina.errors import InvalidInputError
 
 _MAX_WORKERS = 200
-_NOTES = [
-    "time: median of samples, each of the slowest rank; ±: between the quartiles; lost: packets of"
-    " all samples and ranks that were sent again for a loss",
-    "each host in a namespace behind a link to its rack's bridge, an uplink a rack, all shaped each"
-    " way by token buckets; ina: UDP to a soft switch in each rack, and from there to one in the"
-    " spine; Gloo: TCP through the same links, bridged and routed by the kernel",
-    "limit: bytes with headers on the slowest link, of a host or of a rack: for ina once, for"
-    " Gloo's ring, which enters and leaves each rack once, 2 (n - 1) / n times. All switches and"
-    " hosts share this machine's cores",
+_UNSHAPED = (
     "unshaped: the same without token buckets, as fast as this machine; limit: each worker's tensor"
     " and two for each rack up or down, and the results, at the rate of UDP with GSO and GRO from"
-    " host to host in this run",
-]
+    " host to host in this run"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,13 +51,33 @@ def _check(asked: RacksOptions) -> None:
     asked.check()
 
 
-@command(RacksOptions)
-def racks(asked: RacksOptions) -> None:
+BENCH = Bench(
+    "racks",
+    RacksOptions,
+    columns(
+        *("uplinks", "backend", "over", "size", "time ms", "±", "algbw GB/s", "#wrong", "lost"),
+        *("limit ms", "% of limit", "Gloo/this", "CPU s/GB"),
+    ),
+    spare=("over", "algbw GB/s", "CPU s/GB", "±", "lost", "limit ms"),
+    notes=(
+        TIME + LOST,
+        "each host in a namespace behind a link to its rack's bridge, an uplink a rack, all shaped"
+        " each way by token buckets; ina: UDP to a soft switch in each rack, and from there to one"
+        " in the spine; Gloo: TCP through the same links, bridged and routed by the kernel",
+        "limit: bytes with headers on the slowest link, of a host or of a rack: for ina once, for"
+        " Gloo's ring, which enters and leaves each rack once, 2 (n - 1) / n times. All switches"
+        " and hosts share this machine's cores",
+    ),
+)
+
+
+@BENCH.command
+def racks(asked: RacksOptions) -> Found:
     """All-reduce over racks below a spine whose switches all sum, in turns with Gloo's ring."""
     _check(asked)
     wanted, rate = parse.sizes("--sizes", asked.sizes), parse.rate_bit_s("--link", asked.link)
     rates = {it: parse.rate_bit_s("--uplink", it) for it in map(str.strip, asked.uplink.split(","))}
-    outputs, values = asked.outputs("racks"), values_for(asked.values, asked.link)
+    values = values_for(asked.values, asked.link)
     check_link(asked.link)
     torchrun.require("torch")
     case = asked.case(values, transport="udp")
@@ -78,17 +91,8 @@ def racks(asked: RacksOptions) -> None:
     with steps("racks", len(networks) * len(wanted)) as bar:
         for name, link_rate, uplink_rate in networks:
             links = UNSHAPED if link_rate is None else f"{asked.link}, uplinks {name}"
-
-            def on_rows(
-                found: list[bench.AllReduceRow], name: str = name, links: str = links
-            ) -> None:
-                rows.extend({"racks": asked.count, "uplink": name, **row} for row in rows_of(found))
-                ratios.extend(bench.ratios(found, f"{asked.count} racks {links}"))
-                times = [f"{it.backend} {it.time_s * 1e3:.2f} ms" for it in found]
-                size = parse.size_text(found[0].size_bytes)
-                bar.done(f"{links}, {size}: {', '.join(times)}")
-
-            with network.racks(
+            net = partial(
+                network.racks,
                 asked.workers,
                 asked.count,
                 links,
@@ -96,42 +100,18 @@ def racks(asked: RacksOptions) -> None:
                 uplink_rate,
                 values=values,
                 multicast=not asked.unicast,
-                progress=bar.say,
-            ) as where:
-                bench.measure(where, wanted, case, on_rows)
-    settings = {
-        **{"racks": asked.count, "sizes_bytes": wanted, "uplinks": list(rates), "values": values},
-        **asked.named("workers", "dtype", "link", "unshaped", "unicast"),
-    }
-    report = Report(
-        bench=outputs.bench,
-        settings=settings,
-        rows=rows,
-        ratios=ratios,
-        wrong=sum(row["wrong"] for row in rows),
-        notes=_NOTES if asked.unshaped else _NOTES[:-1],
-    )
-    outputs.finish(
-        report,
-        COLUMNS,
-        [_cells(row) for row in rows],
+            )
+            for found in measured(bar, links, net, wanted, case):
+                rows.extend({"racks": asked.count, "uplink": name, **row} for row in rows_of(found))
+                ratios.extend(bench.ratios(found, f"{asked.count} racks {links}"))
+    return Found(
         title=f"{asked.workers} workers in {asked.count} racks, links {asked.link},"
         f" {asked.dtype} sum, {values} values a packet",
-        spare=SPARE,
-    )
-
-
-COLUMNS = (
-    *("uplinks", "backend", "over", "size", "time ms", "±", "algbw GB/s", "#wrong", "lost"),
-    *("limit ms", "% of limit", "Gloo/this", "CPU s/GB"),
-)
-SPARE = ("over", "algbw GB/s", "CPU s/GB", "±", "lost", "limit ms")
-
-
-def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (
-        *(row["uplink"], row["backend"], cells.over(row), row["size_bytes"], *cells.times(row)),
-        *(number(row["algbw_gb_s"], 3), row["wrong"], number(row["losses"], 0)),
-        *cells.limits(row),
-        *(number(row["gain"]), number(row["cpu_s_per_gb"])),
+        settings={
+            **{"racks": asked.count, "sizes_bytes": wanted, "uplinks": list(rates)},
+            **{"values": values, **asked.named("workers", "dtype", "link", "unshaped", "unicast")},
+        },
+        rows=rows,
+        ratios=ratios,
+        notes=[_UNSHAPED] if asked.unshaped else [],
     )

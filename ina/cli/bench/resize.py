@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ina.bench import parse
 from ina.bench import resize as bench
-from ina.bench.report import Report, rows_of
+from ina.bench.report import rows_of
 from ina.bench.resize_worker import KINDS
 from ina.bench.shared_star import MAX_WORKERS
+from ina.cli.bench.declare import Bench, Column, Found, ms
 from ina.cli.bench.options import MAX_SHARED_SLOTS, ValuesOption
-from ina.cli.bench.output import SavedOptions, number, steps
+from ina.cli.bench.output import SavedOptions, steps
 from ina.cli.bench.testbeds import UNSHAPED, check_link, values_for
-from ina.cli.common.options import command
 from ina.errors import InvalidInputError
 from ina.protocol.spec import VALUE_BYTES
 from ina.switch.server import MAX_DELAY_US
 
 _LEAST_SLOTS = 64
-_NOTES = [
-    "a job of mode pool sums without a pause, four sums in flight, while its slots change once:"
-    " grow to twice as many, shrink to half, move to others, in place where there is no room for"
-    " both; none: they do not, so what is lost then is the machine's own unrest",
-    "lost: how much longer it took to sum what was summed from the request until 0.2 s after the"
-    " change, than as many sums took before and after that; median, ± between the quartiles. Round"
-    " trip: of a lone packet, with the time until all have woken up. All sums are checked",
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +39,34 @@ class ResizeOptions(SavedOptions):
     trials: Annotated[int, typer.Option(min=1, help="Of each kind.")] = 7
 
 
-@command(ResizeOptions)
-def resize(asked: ResizeOptions) -> None:
+BENCH = Bench(
+    "resize",
+    ResizeOptions,
+    (
+        *(Column("added us", "round_trip_us"), ms("round trip ms", "round_trip_s", 2)),
+        *(Column("change", "kind"), ms("lost ms", "lost_s", 2)),
+        *(
+            ms("±", ("lost_low_s", "lost_high_s"), 2),
+            Column("lost round trips", "lost_round_trips", 2),
+        ),
+        *(ms("took ms", "took_s", 0), ms("a sum ms", "sum_s", 2), Column("#wrong", "wrong")),
+    ),
+    spare=("added us", "a sum ms", "±"),
+    notes=(
+        "a job of mode pool sums without a pause, four sums in flight, while its slots change once:"
+        " grow to twice as many, shrink to half, move to others, in place where there is no room"
+        " for both; none: they do not, so what is lost then is the machine's own unrest",
+        "lost: how much longer it took to sum what was summed from the request until 0.2 s after"
+        " the change, than as many sums took before and after that; median, ± between the"
+        " quartiles. Round trip: of a lone packet, with the time until all have woken up. All sums"
+        " are checked",
+    ),
+)
+
+
+@BENCH.command
+def resize(asked: ResizeOptions) -> Found:
     """Goodput that a running job loses as it gets more slots, fewer, or others."""
-    values = asked.values
     if not 2 <= asked.workers <= MAX_WORKERS:
         raise InvalidInputError(f"--workers {asked.workers}: want 2 to {MAX_WORKERS}")
     if not _LEAST_SLOTS <= asked.slots <= MAX_SHARED_SLOTS or asked.slots & (asked.slots - 1):
@@ -60,46 +76,18 @@ def resize(asked: ResizeOptions) -> None:
     round_trips_us = parse.numbers("--round-trip-us", asked.round_trip_us, 0, MAX_DELAY_US)
     size_bytes = parse.one_size("--size", asked.size)
     rate_bit_s = None if asked.link == UNSHAPED else parse.rate_bit_s("--link", asked.link)
-    outputs = asked.outputs("resize")
     check_link(asked.link)
-    values = values_for(values, asked.link)
+    values = values_for(asked.values, asked.link)
     case = bench.ResizeCase(asked.workers, size_bytes // VALUE_BYTES, asked.slots, asked.trials)
     plan = bench.plan(asked.workers, asked.link, rate_bit_s, values, asked.slots)
     with steps("resize", len(round_trips_us) * asked.trials * len(KINDS)) as bar:
         found = bench.measure(plan, case, round_trips_us, bar.say, bar.done)
-    settings = {
-        **{"round_trips_us": round_trips_us, "size_bytes": size_bytes, "values": values},
-        **asked.named("workers", "slots", "link", "trials"),
-    }
-    report = Report(
-        bench=outputs.bench,
-        settings=settings,
-        rows=rows_of(found),
-        ratios=[],
-        wrong=sum(row.wrong for row in found),
-        notes=_NOTES,
-    )
-    outputs.finish(
-        report,
-        COLUMNS,
-        [_cells(row) for row in report.rows],
+    return Found(
         title=f"{asked.workers} workers, links {asked.link}, {asked.slots} slots and multiples,"
         f" sums of {parse.size_text(size_bytes)}",
-        spare=SPARE,
-    )
-
-
-COLUMNS = (
-    *("added us", "round trip ms", "change", "lost ms", "±", "lost round trips", "took ms"),
-    *("a sum ms", "#wrong"),
-)
-SPARE = ("added us", "a sum ms", "±")
-
-
-def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    width_s = row["lost_high_s"] - row["lost_low_s"]
-    return (
-        *(row["round_trip_us"], number(1e3 * row["round_trip_s"]), row["kind"]),
-        *(number(1e3 * row["lost_s"]), number(1e3 * width_s), number(row["lost_round_trips"])),
-        *(number(1e3 * row["took_s"], 0), number(1e3 * row["sum_s"]), row["wrong"]),
+        settings={
+            **{"round_trips_us": round_trips_us, "size_bytes": size_bytes, "values": values},
+            **asked.named("workers", "slots", "link", "trials"),
+        },
+        rows=rows_of(found),
     )

@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ina.bench import parse
 from ina.bench import routing as bench
-from ina.bench.report import Ratio, Report, rows_of
-from ina.cli.bench.output import (
-    ComparedOptions,
-    number,
-    steps,
-)
+from ina.bench.report import Ratio, rows_of
+from ina.cli.bench.declare import Bench, Column, Found, ms
+from ina.cli.bench.output import ComparedOptions, steps
 from ina.cli.bench.testbeds import check_link
 from ina.cli.common import torchrun
-from ina.cli.common.options import command
 from ina.controller.config.routing import PLACEMENTS
 from ina.errors import InvalidInputError
 from ina.files import root
 
 TOPOLOGY = root() / "examples" / "topologies" / "two_spines.toml"
-_NOTES = [
-    "three racks of three hosts below two spines, five soft switches in namespaces, links shaped"
-    " each way by token buckets, one uplink of the first rack as the column says; two jobs of DDP"
-    " at once, six ranks and three, placements in turns",
-    "step: of rank 0, median; ±: between the quartiles. Limit: bytes with headers of both jobs'"
-    " gradients on a host's link, and on both links out of a rack; for Gloo's ring 2 (n - 1) / n"
-    " times as many. A step also computes, and all ranks and switches share this machine's cores",
-    "wrong: integers summed beside each step that were not the sum, and runs of a job that did not"
-    " come to the same parameters by all placements, bit for bit; Gloo rounds otherwise",
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +39,33 @@ class RoutingOptions(ComparedOptions):
     rounds: Annotated[int, typer.Option(min=1, help="Of all placements.")] = 2
 
 
-@command(RoutingOptions)
-def routing(asked: RoutingOptions) -> None:
+BENCH = Bench(
+    "routing",
+    RoutingOptions,
+    (
+        *(Column("uplink"), Column("placement"), Column("ranks", "workers")),
+        Column("gradient KB", lambda row: round(row["gradient_bytes"] / 1e3)),
+        *(ms("step ms", "step_s", 2), ms("±", ("step_low_s", "step_high_s"), 2)),
+        *(ms("limit ms", "limit_s", 2), Column("of limit", "limit_share", 2)),
+        Column("#wrong", "wrong"),
+    ),
+    spare=("gradient KB", "±"),
+    notes=(
+        "three racks of three hosts below two spines, five soft switches in namespaces, links"
+        " shaped each way by token buckets, one uplink of the first rack as the column says; two"
+        " jobs of DDP at once, six ranks and three, placements in turns",
+        "step: of rank 0, median; ±: between the quartiles. Limit: bytes with headers of both jobs'"
+        " gradients on a host's link, and on both links out of a rack; for Gloo's ring 2 (n - 1) /"
+        " n times as many. A step also computes, and all ranks and switches share this machine's"
+        " cores",
+        "wrong: integers summed beside each step that were not the sum, and runs of a job that did"
+        " not come to the same parameters by all placements, bit for bit; Gloo rounds otherwise",
+    ),
+)
+
+
+@BENCH.command
+def routing(asked: RoutingOptions) -> Found:
     """Steps of two jobs over two spines, placed by each policy in turns. Needs root."""
     wanted = list(dict.fromkeys(it.strip() for it in asked.placements.split(",")))
     for it in wanted:
@@ -63,7 +74,6 @@ def routing(asked: RoutingOptions) -> None:
             raise InvalidInputError(f"--placements {it}: have {known}")
     link_bit_s = parse.rate_bit_s("--link", asked.link)
     rates = {it: parse.rate_bit_s("--uplink", it) for it in map(str.strip, asked.uplink.split(","))}
-    outputs = asked.outputs("routing")
     check_link(asked.link)
     torchrun.require("torch")
     case = bench.RoutingCase(link_bit_s, wanted, asked.rounds, asked.count, asked.width, TOPOLOGY)
@@ -74,35 +84,12 @@ def routing(asked: RoutingOptions) -> None:
             rows = bench.measure(case, name, rate_bit_s, bar.say, bar.done)
             found += rows
             ratios += bench.ratios(rows, name)
-    report = Report(
-        bench=outputs.bench,
+    return Found(
+        title=f"two jobs over two spines, links {asked.link}",
         settings={
             **{"uplinks": list(rates), "placements": wanted, "steps": asked.count},
             **asked.named("link", "width", "rounds"),
         },
         rows=rows_of(found),
         ratios=ratios,
-        wrong=sum(row.wrong for row in found),
-        notes=_NOTES,
-    )
-    outputs.finish(
-        report,
-        COLUMNS,
-        [_cells(row) for row in report.rows],
-        title=f"two jobs over two spines, links {asked.link}",
-        spare=SPARE,
-    )
-
-
-COLUMNS = ("uplink", "placement", "ranks", "gradient KB", "step ms", "±", "limit ms", "of limit",
-           "#wrong")  # fmt: skip
-SPARE = ("gradient KB", "±")
-
-
-def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    width_s = row["step_high_s"] - row["step_low_s"]
-    return (
-        *(row["uplink"], row["placement"], row["workers"], round(row["gradient_bytes"] / 1e3)),
-        *(number(1e3 * row["step_s"]), number(1e3 * width_s), number(1e3 * row["limit_s"])),
-        *(number(row["limit_share"]), row["wrong"]),
     )

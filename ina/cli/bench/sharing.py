@@ -12,46 +12,28 @@ import typer
 from ina.bench import parse
 from ina.bench import sharing as bench
 from ina.bench.emulated_star import emulated_star
-from ina.bench.report import Ratio, Report, rows_of
+from ina.bench.report import Ratio, rows_of
 from ina.bench.shared_star import MAX_WORKERS, StarShape, shared_star
 from ina.bench.star import StarNetwork
 from ina.bench.switch import why_not_bmv2
+from ina.cli.bench.declare import Bench, Column, Found, percent
 from ina.cli.bench.options import (
     SharedSlotsOption,
     SpoilOption,
     ValuesOption,
     check_shared_slots,
 )
-from ina.cli.bench.output import (
-    ComparedOptions,
-    PlotOption,
-    number,
-    steps,
-)
+from ina.cli.bench.output import PlottedOptions, steps
 from ina.cli.bench.testbeds import check_link, values_for
-from ina.cli.common.options import command
 from ina.errors import InvalidInputError, MissingToolError
 from ina.protocol.spec import VALUE_BYTES
 
 _ROUND_TRIP_US = 3500
 """With it 128 slots hold what a job has in flight on a link of 200 Mbit/s."""
-_NOTES = [
-    "shared: mode shared, a job may claim every slot; static: mode pool, a job has its part of the"
-    " slots; queued: mode pool, one job after the other, each with all slots; aggregator: mode"
-    " shared, but for one slot all sums are made at the aggregator. In turns, on one switch",
-    "goodput: int32 of all jobs, each tensor once, by the time until the last job is done; median"
-    " of the rounds, ± between the quartiles; /static: the round's ratio, median; job: mean time"
-    " until a job is done",
-    "a job computes (sleeps) between its sums, from half to one and a half of the mean, drawn, the"
-    " same in each way; every worker and the aggregator in a namespace behind a link, shaped each"
-    " way by token buckets; all of them share this machine's cores (busy: with all that else runs)",
-    "limit: each job alone on its links, and the aggregator's link; on switch: share of packets"
-    " that the switch added up; to aggregator: packets for a sum",
-]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharingOptions(ComparedOptions):
+class SharingOptions(PlottedOptions):
     """Of ``ina bench sharing``."""
 
     jobs: Annotated[str, typer.Option(help="How many jobs, in turns, as 2,4.")] = "2,4"
@@ -81,14 +63,44 @@ class SharingOptions(ComparedOptions):
     rounds: Annotated[int, typer.Option(min=1, help="Each has all ways, in turn.")] = 5
     seed: Annotated[int, typer.Option(min=0, help="Of what jobs compute.")] = 1
     spoil: SpoilOption = 0
-    plot: PlotOption = None
 
 
-@command(SharingOptions)
-def sharing(asked: SharingOptions) -> None:
+BENCH = Bench(
+    "sharing",
+    SharingOptions,
+    (
+        *(Column("jobs"), Column("way"), Column("goodput MB/s", "goodput_gb_s", 1, 1e3)),
+        *(Column("±", ("low_gb_s", "high_gb_s"), 1, 1e3), Column("/static", "gain", 2)),
+        Column("/static ±", ("gain_low", "gain_high"), 2),
+        *(percent("% of limit", "limit_share", 1), Column("job s", "job_s", 2)),
+        percent("% on switch", "on_switch", 1),
+        *(Column("to aggregator", "aggregator_packets", 2), Column("resent", "resends")),
+        *(percent("% busy", "busy", 0), Column("#wrong", "wrong")),
+    ),
+    spare=("/static ±", "±", "resent", "job s", "to aggregator"),
+    notes=(
+        "shared: mode shared, a job may claim every slot; static: mode pool, a job has its part of"
+        " the slots; queued: mode pool, one job after the other, each with all slots; aggregator:"
+        " mode shared, but for one slot all sums are made at the aggregator. In turns, on one"
+        " switch",
+        "goodput: int32 of all jobs, each tensor once, by the time until the last job is done;"
+        " median of the rounds, ± between the quartiles; /static: the round's ratio, median; job:"
+        " mean time until a job is done",
+        "a job computes (sleeps) between its sums, from half to one and a half of the mean, drawn,"
+        " the same in each way; every worker and the aggregator in a namespace behind a link,"
+        " shaped each way by token buckets; all of them share this machine's cores (busy: with all"
+        " that else runs)",
+        "limit: each job alone on its links, and the aggregator's link; on switch: share of packets"
+        " that the switch added up; to aggregator: packets for a sum",
+    ),
+    panels=bench.panels,
+)
+
+
+@BENCH.command
+def sharing(asked: SharingOptions) -> Found:
     """Jobs that compute, too, on a switch with slots for one: shared, in parts, one by one."""
     round_trip_us = asked.round_trip_us
-    values = asked.values
     counts = parse.numbers("--jobs", asked.jobs, 1, MAX_WORKERS // 2)
     if not 2 <= asked.workers <= MAX_WORKERS // max(counts):
         most = MAX_WORKERS // max(counts)
@@ -106,9 +118,8 @@ def sharing(asked: SharingOptions) -> None:
     size_bytes = parse.one_size("--size", asked.size)
     rate_bit_s = parse.rate_bit_s("--link", asked.link)
     above = asked.aggregator_link and parse.rate_bit_s("--aggregator-link", asked.aggregator_link)
-    outputs = asked.outputs("sharing", asked.plot)
     check_link(asked.link)
-    values = values_for(values, asked.link)
+    values = values_for(asked.values, asked.link)
     if asked.switch == "bmv2":
         if round_trip_us:
             raise InvalidInputError(f"--round-trip-us {round_trip_us}: BMv2 has no such delay")
@@ -154,37 +165,17 @@ def sharing(asked: SharingOptions) -> None:
                 found = bench.measure(star, case, chosen, on_round)
             rows.extend(rows_of(found))
             ratios.extend(bench.ratios(found, asked.link))
-    settings = {
-        **{"jobs": counts, "size_bytes": size_bytes, "steps": asked.job_steps},
-        **{"ways": chosen, "round_trip_us": round_trip_us, "values": values},
-        **asked.named(
-            "workers",
-            "slots",
-            "compute",
-            "link",
-            "aggregator_link",
-            "switch",
-            "slot_age_us",
-            "rounds",
-            "seed",
-        ),
-    }
-    report = Report(
-        bench=outputs.bench,
-        settings=settings,
-        rows=rows,
-        ratios=ratios,
-        wrong=sum(row["wrong"] for row in rows),
-        notes=_NOTES,
-    )
-    outputs.finish(
-        report,
-        COLUMNS,
-        [_cells(row) for row in rows],
+    return Found(
         title=f"{asked.slots} slots of {asked.switch}, {asked.workers} workers a job on"
         f" {asked.link}, round trip {round_trip_us} us and more, {asked.compute:.0%} computing",
-        panels=bench.panels(rows),
-        spare=SPARE,
+        settings={
+            **{"jobs": counts, "size_bytes": size_bytes, "steps": asked.job_steps},
+            **{"ways": chosen, "round_trip_us": round_trip_us, "values": values},
+            **asked.named("workers", "slots", "compute", "link", "aggregator_link", "switch"),
+            **asked.named("slot_age_us", "rounds", "seed"),
+        },
+        rows=rows,
+        ratios=ratios,
     )
 
 
@@ -192,23 +183,3 @@ def _star(
     plan: StarShape, switch: str, say: Callable[[str], None]
 ) -> contextlib.AbstractContextManager[StarNetwork]:
     return shared_star(plan, say) if switch == "soft" else emulated_star(plan, "bmv2", say)
-
-
-COLUMNS = (
-    *("jobs", "way", "goodput MB/s", "±", "/static", "/static ±", "% of limit", "job s"),
-    *("% on switch", "to aggregator", "resent", "% busy", "#wrong"),
-)
-SPARE = ("/static ±", "±", "resent", "job s", "to aggregator")
-
-
-def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    width = None if row["gain"] is None else row["gain_high"] - row["gain_low"]
-    share = row["on_switch"]
-    return (
-        *(row["jobs"], row["way"], number(1e3 * row["goodput_gb_s"], 1)),
-        number(1e3 * (row["high_gb_s"] - row["low_gb_s"]), 1),
-        *(number(row["gain"]), number(width), number(100 * row["limit_share"], 1)),
-        *(number(row["job_s"]), number(None if share is None else 100 * share, 1)),
-        *(number(row["aggregator_packets"]), row["resends"]),
-        *(number(100 * row["busy"], 0), row["wrong"]),
-    )

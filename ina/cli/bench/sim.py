@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,26 +14,16 @@ import typer
 
 from ina.bench import agreement as both
 from ina.bench import parse, star_real, star_sim
-from ina.bench.report import Report, rows_of
+from ina.bench.report import rows_of
 from ina.bench.star import StarNetwork, burst_bytes, star
+from ina.cli.bench.declare import Bench, Column, Found, Row
 from ina.cli.bench.options import ValuesOption
-from ina.cli.bench.output import SavedOptions, Steps, number, steps
+from ina.cli.bench.output import SavedOptions, Steps, steps
 from ina.cli.bench.testbeds import QUEUE_HELP, check_link, queue_bytes_for, values_for
-from ina.cli.common.options import command
 from ina.congestion import ALGORITHMS, Congestion
 from ina.errors import InvalidInputError
 from ina.sim.scenario import DTYPES, TensorSpec
 from ina.sim.tensors import dtype_of
-
-COLUMNS = (
-    *("n", "loss", "Mbit/s", "±", "sim Mbit/s", "sim ±", "sim/real", "5 %"),
-    *("resent", "sim resent", "resent sim/real", "x2", "lost", "sim lost"),
-    *("overtaken", "sim overtaken", "probes", "sim probes", "load"),
-)
-SPARE = (
-    *("load", "sim ±", "±", "lost", "sim lost", "overtaken", "sim overtaken", "probes"),
-    "sim probes",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +56,42 @@ class SimOptions(SavedOptions):
     ] = False
 
 
-@command(SimOptions)
-def sim(asked: SimOptions) -> None:
+def _of(side: str, name: str) -> Callable[[Row], Any]:
+    return lambda row: row[side][name]
+
+
+def _both(title: str, name: str) -> tuple[Column, Column]:
+    return Column(title, _of("real", name)), Column(f"sim {title}", _of("sim", name))
+
+
+def _rate(side: str, before: str) -> tuple[Column, Column]:
+    return (
+        Column(f"{before}Mbit/s", _of(side, "goodput_mbit_s"), 2),
+        Column(f"{before}±", lambda row: row[side]["high_mbit_s"] - row[side]["low_mbit_s"], 2),
+    )
+
+
+BENCH = Bench(
+    "sim",
+    SimOptions,
+    (
+        *(Column("n", "workers"), Column("loss", lambda row: f"{100 * row['loss']:g} %")),
+        *(*_rate("real", ""), *_rate("sim", "sim "), Column("sim/real", "goodput_ratio", 3)),
+        Column("5 %", lambda row: "yes" if row["goodput_holds"] else "NO"),
+        *(*_both("resent", "resends"), Column("resent sim/real", "resends_ratio", 2)),
+        Column("x2", lambda row: row["resends_hold"].replace("no", "NO")),
+        *(*_both("lost", "lost"), *_both("overtaken", "overtaken"), *_both("probes", "probes")),
+        Column("load", "load", 2),
+    ),
+    spare=(
+        *("load", "sim ±", "±", "lost", "sim lost", "overtaken", "sim overtaken", "probes"),
+        "sim probes",
+    ),
+)
+
+
+@BENCH.command
+def sim(asked: SimOptions) -> Found:
     """Run a star in namespaces and the same star in virtual time, and say how far they agree.
 
     Needs root. What this machine needs for a packet is measured first, and given to the simulation.
@@ -80,7 +104,6 @@ def sim(asked: SimOptions) -> None:
     case = _case(asked)
     if asked.scenarios is not None and not asked.scenarios.is_dir():
         raise InvalidInputError(f"--scenarios {asked.scenarios}: there is no such folder")
-    outputs = asked.outputs("sim")
     rows: list[both.Agreement] = []
     with steps("agreement", 1 + 2 * len(counts) * len(shares)) as bar:
         with _star(2, 0.0, case, bar) as made:
@@ -89,32 +112,19 @@ def sim(asked: SimOptions) -> None:
             bar.done(_costs_text(costs))
         for n in counts:
             rows += [_agreement(n, share, case, costs, bar, asked.scenarios) for share in shares]
-    plain = rows_of(rows)
-    outputs.finish(
-        Report(
-            bench=outputs.bench,
-            settings={
-                **{"workers": counts, "losses": shares, "values": case.values},
-                **{
-                    "steps": asked.steps_each,
-                    "burst_bytes": case.burst_bytes,
-                    "costs": asdict(costs),
-                },
-                **asked.named("link", "queue", "window", "size", "dtype", "rounds", "seed"),
-            },
-            rows=plain,
-            ratios=[],
-            wrong=sum(row.real.wrong + row.sim.wrong for row in rows),
-            notes=_notes(case, costs, rows),
-        ),
-        COLUMNS,
-        [_cells(row) for row in rows],
+    return Found(
         title=f"namespaces and virtual time, {asked.link}, {asked.size} {asked.dtype}"
         f" {asked.window}",
-        spare=SPARE,
+        settings={
+            **{"workers": counts, "losses": shares, "values": case.values},
+            **{"steps": asked.steps_each, "burst_bytes": case.burst_bytes, "costs": asdict(costs)},
+            **asked.named("link", "queue", "window", "size", "dtype", "rounds", "seed"),
+        },
+        rows=rows_of(rows),
+        notes=_notes(case, costs, rows),
+        wrong=sum(row.real.wrong + row.sim.wrong for row in rows),
+        fails=asked.strict and any(not it.goodput_holds or it.resends_hold == "no" for it in rows),
     )
-    if asked.strict and any(not row.goodput_holds or row.resends_hold == "no" for row in rows):
-        raise typer.Exit(1)
 
 
 def _case(asked: SimOptions) -> both.AgreementCase:
@@ -181,24 +191,6 @@ def _agreement(
     sim = star_sim.run(scenario, case)
     bar.done(f"{where}, simulated: {sim.goodput_mbit_s:.1f} Mbit/s")
     return both.agreement(n, loss, apart_s, real, sim, load)
-
-
-def _cells(row: both.Agreement) -> tuple[Any, ...]:
-    real, sim = row.real, row.sim
-    return (
-        *(row.workers, f"{100 * row.loss:g} %"),
-        *(number(real.goodput_mbit_s), number(real.high_mbit_s - real.low_mbit_s)),
-        *(number(sim.goodput_mbit_s), number(sim.high_mbit_s - sim.low_mbit_s)),
-        *(number(row.goodput_ratio, 3), "yes" if row.goodput_holds else "NO"),
-        *(
-            real.resends,
-            sim.resends,
-            number(row.resends_ratio),
-            row.resends_hold.replace("no", "NO"),
-        ),
-        *(real.lost, sim.lost, real.overtaken, sim.overtaken, real.probes, sim.probes),
-        number(row.load),
-    )
 
 
 def _costs_text(costs: both.Costs) -> str:

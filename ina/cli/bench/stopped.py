@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ina.bench import parse
 from ina.bench import stopped as bench
-from ina.bench.report import Report, rows_of
+from ina.bench.report import rows_of
 from ina.bench.shared_star import MAX_WORKERS, StarShape
 from ina.bench.stopped_worker import WHO
+from ina.cli.bench.declare import Bench, Column, Found, ms
 from ina.cli.bench.options import SharedSlotsOption, ValuesOption, check_shared_slots
-from ina.cli.bench.output import (
-    ComparedOptions,
-    number,
-    steps,
-)
+from ina.cli.bench.output import ComparedOptions, steps
 from ina.cli.bench.testbeds import check_link, values_for
-from ina.cli.common.options import command
 from ina.errors import InvalidInputError
 from ina.protocol.spec import VALUE_BYTES
-
-_NOTES = [
-    "two jobs of mode shared sum without a pause and may claim the same slots; SIGSTOP stops one"
-    " worker of the second job, or all; times are of the first job's sums, medians: before the"
-    " stop, those that began within the slots' age after it, and those after that; longest: after"
-    " the stop; cost: how much longer those within the age took than as many before",
-    "taken: the neighbour's packets that found a slot taken after the stop, and went up alone;"
-    " until: when the last one did, to about 10 ms; both the most of all trials. All sums of both"
-    " jobs are checked, also of the stopped one, which goes on afterwards",
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,19 +40,40 @@ class StoppedOptions(ComparedOptions):
     trials: Annotated[int, typer.Option(min=1, help="Stops of each kind, at each age.")] = 5
 
 
-@command(StoppedOptions)
-def stopped(asked: StoppedOptions) -> None:
+BENCH = Bench(
+    "stopped",
+    StoppedOptions,
+    (
+        *(Column("age ms", lambda row: row["slot_age_us"] / 1000), Column("stopped", "who")),
+        *(ms("before ms", "before_s", 1), ms("held ms", "held_s", 1), ms("later ms", "later_s", 1)),
+        *(ms("longest ms", "longest_s", 1), ms("cost ms", "cost_s", 1)),
+        *(Column("taken", "taken_packets"), ms("until ms", "taken_until_s", 1)),
+        Column("#wrong", "wrong"),
+    ),
+    spare=("cost ms", "longest ms"),
+    notes=(
+        "two jobs of mode shared sum without a pause and may claim the same slots; SIGSTOP stops"
+        " one worker of the second job, or all; times are of the first job's sums, medians: before"
+        " the stop, those that began within the slots' age after it, and those after that; longest:"
+        " after the stop; cost: how much longer those within the age took than as many before",
+        "taken: the neighbour's packets that found a slot taken after the stop, and went up alone;"
+        " until: when the last one did, to about 10 ms; both the most of all trials. All sums of"
+        " both jobs are checked, also of the stopped one, which goes on afterwards",
+    ),
+)
+
+
+@BENCH.command
+def stopped(asked: StoppedOptions) -> Found:
     """A job that claims slots and is stopped costs its neighbour its slots for their age."""
-    values = asked.values
     if not 2 <= asked.workers <= MAX_WORKERS // 2:
         raise InvalidInputError(f"--workers {asked.workers}: want 2 to {MAX_WORKERS // 2}")
     check_shared_slots(asked.slots, 2)
     ages_us = parse.numbers("--slot-age-us", asked.slot_age_us, 1000, bench.MAX_AGE_US)
     size_bytes = parse.one_size("--size", asked.size)
     rate_bit_s = parse.rate_bit_s("--link", asked.link)
-    outputs = asked.outputs("stopped")
     check_link(asked.link)
-    values = values_for(values, asked.link)
+    values = values_for(asked.values, asked.link)
     case = bench.StoppedCase(asked.workers, size_bytes // VALUE_BYTES, asked.slots, asked.trials)
     plan = StarShape(
         workers=2 * asked.workers,
@@ -79,43 +86,13 @@ def stopped(asked: StoppedOptions) -> None:
     )
     with steps("stopped", len(ages_us) * asked.trials * len(WHO)) as bar:
         found = bench.measure(plan, case, ages_us, bar.say, bar.done)
-    settings = {
-        **{"slot_ages_us": ages_us, "size_bytes": size_bytes, "values": values},
-        **asked.named("workers", "slots", "link", "round_trip_us", "trials"),
-    }
-    rows = rows_of(found)
-    report = Report(
-        bench=outputs.bench,
-        settings=settings,
-        rows=rows,
-        ratios=bench.ratios(found),
-        wrong=sum(row.wrong for row in found),
-        notes=_NOTES,
-    )
-    outputs.finish(
-        report,
-        COLUMNS,
-        [_cells(row) for row in rows],
+    return Found(
         title=f"two jobs of {asked.workers} workers share {asked.slots} slots, links {asked.link},"
         f" round trip {asked.round_trip_us} us and more, sums of {parse.size_text(size_bytes)}",
-        spare=SPARE,
-    )
-
-
-COLUMNS = (
-    *("age ms", "stopped", "before ms", "held ms", "later ms", "longest ms", "cost ms"),
-    *("taken", "until ms", "#wrong"),
-)
-SPARE = ("cost ms", "longest ms")
-
-
-def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    def ms(name: str) -> Any:
-        seconds = row[name]
-        return number(None if seconds is None else 1e3 * seconds, 1)
-
-    return (
-        *(row["slot_age_us"] / 1000, row["who"], ms("before_s"), ms("held_s"), ms("later_s")),
-        *(ms("longest_s"), ms("cost_s"), row["taken_packets"], ms("taken_until_s")),
-        row["wrong"],
+        settings={
+            **{"slot_ages_us": ages_us, "size_bytes": size_bytes, "values": values},
+            **asked.named("workers", "slots", "link", "round_trip_us", "trials"),
+        },
+        rows=rows_of(found),
+        ratios=bench.ratios(found),
     )

@@ -8,22 +8,12 @@ from typing import Annotated
 import typer
 
 from ina.bench import parse
-from ina.bench.report import Report, rows_of
+from ina.bench.report import rows_of
+from ina.cli.bench.declare import Bench, Column, Found, Row
 from ina.cli.bench.options import UnicastOption, check_seconds
-from ina.cli.bench.output import (
-    ALL_BUILDS,
-    ComparedOptions,
-    number,
-    steps,
-)
-from ina.cli.common.options import command
+from ina.cli.bench.output import ALL_BUILDS, ComparedOptions, steps
 from ina.p4.builds import packet_bytes
 from ina.protocol.spec import MAX_WORKERS
-
-COLUMNS = (
-    *("switch", "values", "n", "k packets/s in", "spread", "CPU ns/packet in", "of a core"),
-    *("GB/s in", "#wrong"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +30,27 @@ class SwitchOptions(ComparedOptions):
     ] = True
 
 
-@command(SwitchOptions)
-def switch(asked: SwitchOptions) -> None:
+def _spread(row: Row) -> str:
+    low, high = row["low_packets_per_second"], row["high_packets_per_second"]
+    return f"{low / 1e3:.0f}-{high / 1e3:.0f}"
+
+
+BENCH = Bench(
+    "switch",
+    SwitchOptions,
+    (
+        *(Column("switch"), Column("values"), Column("n", "workers")),
+        Column("k packets/s in", "packets_per_second", 1, 1e-3),
+        Column("spread", _spread),
+        *(Column("CPU ns/packet in", "cpu_ns_per_packet", 0), Column("of a core", "cores_busy", 2)),
+        *(Column("GB/s in", "gradient_gb_per_second", 2), Column("#wrong", "wrong")),
+    ),
+    notes=("CPU: of the thread that moves packets, in and out, kernel included",),
+)
+
+
+@BENCH.command
+def switch(asked: SwitchOptions) -> Found:
     """Packets a second through a soft switch's UDP port, and its CPU time a packet, sums checked.
 
     Workers are processes on this machine; what they need of its cores the switch does not get.
@@ -52,7 +61,6 @@ def switch(asked: SwitchOptions) -> None:
     builds = parse.numbers("--values", asked.values)
     counts = parse.numbers("--workers", asked.workers, 1, MAX_WORKERS)
     check_seconds(asked.seconds)
-    outputs = asked.outputs("switch")
     missing = why_not_bmv2() if asked.bmv2 else "--no-bmv2"
     rows: list[SwitchRow] = []
     on_bmv2 = [b for b in builds if not missing and packet_bytes(b) <= LINK_MTU_BYTES]
@@ -66,7 +74,7 @@ def switch(asked: SwitchOptions) -> None:
                 if build in on_bmv2:
                     rows.append(measure_bmv2(build, n, asked.seconds * asked.repeats))
                     bar.done(f"{build} values, {n} workers, BMv2")
-    notes = ["CPU: of the thread that moves packets, in and out, kernel included"]
+    notes = []
     if not asked.unicast:
         notes.append("results go to all workers at once (IP multicast); --unicast: to each")
     notes.append(
@@ -76,24 +84,13 @@ def switch(asked: SwitchOptions) -> None:
     )
     if not missing and on_bmv2 != builds:
         notes.append(f"builds whose packets do not fit into its links' MTU, {LINK_MTU_BYTES}: not")
-    report = Report(
-        bench=outputs.bench,
+    return Found(
+        title="packets through ports",
         settings={
             **{"values": builds, "workers": counts},
             **asked.named("seconds", "repeats", "unicast"),
         },
         rows=rows_of(rows),
         ratios=ratios(rows),
-        wrong=sum(row.wrong for row in rows),
         notes=notes,
     )
-    cells = [
-        (
-            *(row.switch, row.values, row.workers, number(row.packets_per_second / 1e3, 1)),
-            f"{row.low_packets_per_second / 1e3:.0f}-{row.high_packets_per_second / 1e3:.0f}",
-            *(number(row.cpu_ns_per_packet, 0), number(row.cores_busy)),
-            *(number(row.gradient_gb_per_second), row.wrong),
-        )
-        for row in rows
-    ]
-    outputs.finish(report, COLUMNS, cells, title="packets through ports")

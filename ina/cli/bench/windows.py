@@ -12,16 +12,16 @@ from ina.bench import parse, star_real, windows_sim
 from ina.bench import windows as bench
 from ina.bench.agreement import AgreementCase, Costs
 from ina.bench.dumbbell import DumbbellShape, dumbbell
-from ina.bench.report import Ratio, Report
+from ina.bench.report import Ratio
 from ina.bench.star import QUEUE_BYTES, burst_bytes, star
 from ina.bench.tcp_flow import require_iperf3, why_not
 from ina.bench.windows import Bottleneck, Schedule, WindowRow
 from ina.bench.windows_agreement import Agreement, agreement
+from ina.cli.bench.declare import Bench, Found
 from ina.cli.bench.options import SpoilOption, ValuesOption
 from ina.cli.bench.output import SavedOptions, Steps, steps
 from ina.cli.bench.testbeds import QUEUE_HELP, check_link, queue_bytes_for, values_for
-from ina.cli.bench.windows_table import COLUMNS, SPARE, cells, notes
-from ina.cli.common.options import command
+from ina.cli.bench.windows_table import COLUMNS, SPARE, notes
 from ina.congestion import ALGORITHMS, Congestion
 from ina.errors import InvalidInputError
 
@@ -82,8 +82,11 @@ class WindowsOptions(SavedOptions):
     spoil: SpoilOption = 0
 
 
-@command(WindowsOptions)
-def windows(asked: WindowsOptions) -> None:
+BENCH = Bench("windows", WindowsOptions, COLUMNS, SPARE)
+
+
+@BENCH.command
+def windows(asked: WindowsOptions) -> Found:
     """Two jobs on one link, TCP beside them, and a job alone; the same in virtual time.
 
     Needs root, iperf3 (for --tcp) and Linux 6.6. The bottleneck's queue is as long as --queue says,
@@ -106,7 +109,6 @@ def windows(asked: WindowsOptions) -> None:
     mark_bytes = 0 if asked.mark == "0" else parse.one_size("--mark", asked.mark)
     if mark_bytes >= queue_bytes:
         raise InvalidInputError(f"--mark {asked.mark}: want less than --queue {asked.queue}")
-    outputs = asked.outputs("windows")
     for name in named:
         check_link(name)
     values = values_for(values, named[0])
@@ -158,8 +160,8 @@ def windows(asked: WindowsOptions) -> None:
         }
         for real, agrees, sim in found
     ]
-    report = Report(
-        bench=outputs.bench,
+    return Found(
+        title=f"windows on one link, queue {asked.queue}, marks above {asked.mark}, int32",
         settings={
             **{"links": named, "algorithms": wanted, "tcp": flows, "lacking": lacking},
             **{"workers": counts, "queue_bytes": queue_bytes, "mark_bytes": mark_bytes},
@@ -170,18 +172,9 @@ def windows(asked: WindowsOptions) -> None:
             Ratio(f"{it.link} {it.algorithm} {it.case} {it.workers}/limit", it.limit_share)
             for it, _, _ in found
         ],
-        wrong=sum(it.wrong for it, _, _ in found),
         notes=notes(schedule, queue_bytes, mark_bytes, lacking),
+        fails=asked.strict and not all(all(it.promises.values()) for it, _, _ in found),
     )
-    outputs.finish(
-        report,
-        COLUMNS,
-        [cells(real, agrees) for real, agrees, _ in found],
-        title=f"windows on one link, queue {asked.queue}, marks above {asked.mark}, int32",
-        spare=SPARE,
-    )
-    if asked.strict and not all(all(it.promises.values()) for it, _, _ in found):
-        raise typer.Exit(1)
 
 
 def _costs(link: str, rate_bit_s: float, values: int, bar: Steps) -> Costs:

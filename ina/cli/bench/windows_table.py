@@ -2,54 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ina.bench.agreement import GOODPUT_BOUND
 from ina.bench.parse import size_text
-from ina.bench.windows import FAIR_FACTOR, LEAST_JAIN, LEAST_SHARE, Schedule, WindowRow
-from ina.bench.windows_agreement import FACTOR, Agreement
-from ina.cli.bench.output import number
+from ina.bench.windows import FAIR_FACTOR, LEAST_JAIN, LEAST_SHARE, Schedule
+from ina.bench.windows_agreement import FACTOR
+from ina.cli.bench.declare import Column, Row, percent
+
+
+def _list(name: str, digits: int) -> Callable[[Row], str]:
+    return lambda row: " ".join(f"{it:.{digits}f}" for it in row[name])
+
+
+def _spread(name: str, of: str) -> Callable[[Row], float | None]:
+    return lambda row: None if row[name] is None else row[name][of]
+
+
+def _agreement(name: str) -> Callable[[Row], Any]:
+    return lambda row: None if row["agreement"] is None else row["agreement"][name]
+
+
+def _verdict(name: str) -> Callable[[Row], str | None]:
+    def said(row: Row) -> str | None:
+        found = _agreement(name)(row)
+        if found is None:
+            return None
+        return ("yes" if found else "NO") if found in (True, False) else found.replace("no", "NO")
+
+    return said
+
 
 COLUMNS = (
-    *("link", "algorithm", "case", "n", "Mbit/s", "±", "% of link", "job/fair", "TCP Mbit/s"),
-    *("TCP/fair", "Jain", "% marked", "% dropped", "queue KiB", "window", "resent", "timeouts"),
-    *("promises", "sim/real", "5 %", "TCP sim/real", "marks x2", "drops x2", "% busy", "#wrong"),
+    *(Column("link"), Column("algorithm"), Column("case"), Column("n", "workers")),
+    Column("Mbit/s", _list("jobs_mbit_s", 1)),
+    Column("±", lambda row: row["job"]["high"] - row["job"]["low"], 1),
+    *(percent("% of link", "limit_share", 1), Column("job/fair", _list("jobs_fair", 2))),
+    *(Column("TCP Mbit/s", _spread("tcp", "median"), 1), Column("TCP/fair", "tcp_fair", 2)),
+    Column("Jain", _spread("jain", "median"), 3),
+    *(percent("% marked", "marked_share", 2), percent("% dropped", "dropped_share", 2)),
+    *(Column("queue KiB", "queue_kib", 0), Column("window", "window", 0)),
+    *(Column("resent", "resends"), Column("timeouts")),
+    Column("promises", lambda row: "yes" if all(row["promises"].values()) else "NO"),
+    *(Column("sim/real", _agreement("goodput"), 3), Column("5 %", _verdict("goodput_holds"))),
+    Column("TCP sim/real", _agreement("tcp"), 2),
+    Column("marks x2", _verdict("marked_holds")),
+    Column("drops x2", _verdict("dropped_holds")),
+    *(percent("% busy", "busy", 0), Column("#wrong", "wrong")),
 )
 SPARE = (
     *("±", "window", "TCP Mbit/s", "timeouts", "resent", "% busy", "queue KiB", "TCP sim/real"),
     *("drops x2", "marks x2", "5 %"),
 )
-
-
-def cells(real: WindowRow, agrees: Agreement | None) -> tuple[Any, ...]:
-    """Of one case."""
-    kept = all(real.promises.values())
-    return (
-        *(real.link, real.algorithm, real.case, real.workers),
-        *(_list(real.jobs_mbit_s, 1), number(real.job.width, 1)),
-        *(number(100 * real.limit_share, 1), _list(real.jobs_fair, 2)),
-        *(number(None if real.tcp is None else real.tcp.median, 1), number(real.tcp_fair)),
-        number(None if real.jain is None else real.jain.median, 3),
-        number(100 * real.marked_share),
-        number(None if real.dropped_share is None else 100 * real.dropped_share),
-        *(number(real.queue_kib, 0), number(real.window, 0), real.resends, real.timeouts),
-        "yes" if kept else "NO",
-        *(("-",) * 5 if agrees is None else _agreement_cells(agrees)),
-        *(number(100 * real.busy, 0), real.wrong),
-    )
-
-
-def _agreement_cells(agrees: Agreement) -> tuple[Any, ...]:
-    return (
-        *(number(agrees.goodput, 3), "yes" if agrees.goodput_holds else "NO"),
-        number(agrees.tcp),
-        *(it.replace("no", "NO") for it in (agrees.marked_holds, agrees.dropped_holds)),
-    )
-
-
-def _list(values: Sequence[float], digits: int) -> str:
-    return " ".join(f"{it:.{digits}f}" for it in values)
 
 
 def notes(
