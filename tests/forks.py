@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -100,14 +101,90 @@ def run_ina(*arguments: str, timeout_s: float) -> subprocess.CompletedProcess[st
 def _run_to_its_end(
     arguments: tuple[str, ...], environ: dict[str, str], folder: str, said: tuple[Path, Path]
 ) -> None:
-    os.environ.clear()
-    os.environ.update(environ)
-    os.chdir(folder)
     for stream, file in zip((sys.stdout, sys.stderr), said, strict=True):
         with file.open("ab") as opened:
             os.dup2(opened.fileno(), stream.fileno())
+    _become(arguments, environ, folder)
+
+
+def _become(arguments: tuple[str, ...], environ: dict[str, str], folder: str) -> None:
+    os.environ.clear()
+    os.environ.update(environ)
+    os.chdir(folder)
     sys.argv = ["ina", *arguments]
     main()
+
+
+class Running:
+    """``ina ARGUMENTS`` with pipes of text: what tests use of ``subprocess.Popen``."""
+
+    def __init__(self, *arguments: str) -> None:
+        """In this process's environment and folder."""
+        pipes = [context.Pipe(duplex=False) for _ in range(2)]
+        self._process = context.Process(
+            target=_run_into_pipes,
+            args=(arguments, dict(os.environ), os.getcwd(), [writer for _, writer in pipes]),
+        )
+        self._process.start()
+        self.stdout, self.stderr = (os.fdopen(os.dup(reader.fileno())) for reader, _ in pipes)
+        for ends in pipes:
+            for end in ends:
+                end.close()
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """As of ``subprocess``; None: it runs."""
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        """Looks whether it runs."""
+        return self.returncode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """If it still runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """At once."""
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """By SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def wait(self, timeout: float) -> int:
+        """For its end."""
+        self._process.join(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(["ina"], timeout)
+        return self.returncode
+
+    def communicate(self, timeout: float) -> tuple[str, str]:
+        """What it still says, until its end."""
+        streams = (self.stdout, self.stderr)
+        with ThreadPoolExecutor(2) as both:
+            said = [both.submit(stream.read) for stream in streams if not stream.closed]
+            self.wait(timeout)
+            out, err = [it.result() for it in said] or ("", "")
+        for stream in streams:
+            stream.close()
+        return out, err
+
+
+def _run_into_pipes(
+    arguments: tuple[str, ...], environ: dict[str, str], folder: str, pipes: list[Connection]
+) -> None:
+    for stream, pipe in zip((sys.stdout, sys.stderr), pipes, strict=True):
+        os.dup2(pipe.fileno(), stream.fileno())
+        pipe.close()
+    _become(arguments, environ, folder)
 
 
 def start_ina(*arguments: str, environ: Mapping[str, str], log: Path | None = None) -> Command:

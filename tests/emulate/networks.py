@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 from ina.emulate import namespaces, remains
 from ina.emulate.programming import SwitchPlan
 from ina.tables.values import Entry
+from tests.forks import Running, run_ina
 from tests.switch.ports.namespaces import require_root
 
 READY_TIMEOUT_S = 240.0
@@ -65,23 +65,19 @@ def star(folder: Path, hosts: int, *, link: str = "", top: str = "") -> Path:
     return file
 
 
-def ina(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "ina", "emulate", *map(str, arguments)]
+def start(*arguments: str | Path) -> Running:
+    """``ina emulate ARGUMENTS``."""
+    return Running("emulate", *map(str, arguments))
 
 
 def call(*arguments: str | Path, timeout_s: float = 300.0) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ina(*arguments), capture_output=True, text=True, timeout=timeout_s, check=False
-    )
+    return run_ina("emulate", *map(str, arguments), timeout_s=timeout_s)
 
 
 @contextlib.contextmanager
-def up(file: Path, name: str, out: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+def up(file: Path, name: str, out: Path, *options: str) -> Iterator[Running]:
     """``ina emulate FILE`` that has said it is ready; killed and cleaned at the end."""
-    process = subprocess.Popen(
-        ina(file, "--name", name, "--out", out, "--json", *options),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    process = start(file, "--name", name, "--out", out, "--json", *options)
     try:
         said = _line(process.stdout)
         assert said, process.communicate(timeout=30)[1]

@@ -18,8 +18,9 @@ from ina.emulate.topology import Topology, outages_of
 from ina.errors import InvalidInputError
 from ina.fabric.outages import Down
 from ina.netns import within
-from tests.emulate.networks import call, forwarding_of, ina, left, need, new_name, up
+from tests.emulate.networks import call, forwarding_of, left, need, new_name, up
 from tests.emulate.two_jobs import EXAMPLE, ONE, SUM, TRAIN, TWO, ended, train
+from tests.forks import Running
 from tests.selection import SWITCHES
 
 REACH = """
@@ -127,9 +128,8 @@ def test_hosts_reach_each_other_around_what_has_failed(kind: str, tmp_path: Path
         assert "has no spine3" in wrong.stderr
 
 
-def _step(job: subprocess.Popen[str], number: int) -> None:
+def _step(job: Running, number: int) -> None:
     """Returns when rank 0 has said that it has done this step."""
-    assert job.stdout is not None
     for line in job.stdout:
         if line.startswith(f"step {number}"):
             return
@@ -157,7 +157,7 @@ def test_two_jobs_of_ddp_go_on_when_something_fails(
                 for job in jobs:
                     _step(job, 100)
                 began_s = time.monotonic()
-                done = subprocess.run(ina("fail", part, "--name", name), check=False)
+                done = call("fail", part, "--name", name)
                 assert done.returncode == 0
                 print(f"{part} has failed, {time.monotonic() - began_s:.1f} s")
             found[case] = [ended(job) for job in jobs]

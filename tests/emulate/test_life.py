@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from ina.cli.main import run
 from ina.emulate import job
 from ina.emulate.namespaces import processes
 from ina.netns import ip, within
-from tests.emulate.networks import ALL_REDUCE, call, ina, left, need, new_name, star, up
+from tests.emulate.networks import ALL_REDUCE, call, left, need, new_name, star, start, up
 from tests.selection import SWITCHES
 
 
@@ -24,6 +25,19 @@ from tests.selection import SWITCHES
 def name() -> str:
     need("soft")
     return new_name()
+
+
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """An emulation of two hosts that jobs use one after the other; its name and folder."""
+    need("soft")
+    name, folder = new_name(), tmp_path_factory.mktemp("used")
+    with up(star(folder, 2), name, folder / name) as process:
+        yield name, folder
+        assert process.poll() is None
+        process.terminate()
+        assert process.wait(60) == 128 + signal.SIGTERM
+        assert left(name) == {}
 
 
 def test_without_root_it_says_so(
@@ -59,7 +73,7 @@ def test_hosts_sum_exactly_and_nothing_is_left(kind: str, tmp_path: Path) -> Non
     assert left(name) == {}
 
 
-# Of the others SIGINT comes while it comes up, and SIGTERM beside a guest: see below.
+# Of the others SIGINT comes while it comes up, and SIGTERM after it was used: see there.
 @pytest.mark.parametrize(
     "number",
     [
@@ -69,11 +83,18 @@ def test_hosts_sum_exactly_and_nothing_is_left(kind: str, tmp_path: Path) -> Non
     ],
 )
 def test_a_signal_takes_it_down(number: signal.Signals, name: str, tmp_path: Path) -> None:
+    """And what somebody else has started in a namespace."""
     with up(star(tmp_path, 2), name, tmp_path / name) as process:
         found = left(name)
         assert len(found["namespaces"]) == 3
+        guest = subprocess.Popen(within(f"ina.{name}.h1", ["sleep", "1000"]))
+        ip(f"ina.{name}.h1", "addr")
+        while guest.pid not in processes([f"ina.{name}.h1"]):
+            assert guest.poll() is None
+            time.sleep(0.02)
         process.send_signal(number)
         assert process.wait(60) == 128 + number
+        assert guest.wait(30) == -signal.SIGTERM
         assert left(name) == {}
 
 
@@ -90,11 +111,7 @@ def test_a_signal_takes_it_down(number: signal.Signals, name: str, tmp_path: Pat
 def test_a_signal_while_it_comes_up(
     step: str, number: signal.Signals, name: str, tmp_path: Path
 ) -> None:
-    process = subprocess.Popen(
-        ina(star(tmp_path, 2), "--name", name, "--out", tmp_path / name),
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stderr is not None
+    process = start(star(tmp_path, 2), "--name", name, "--out", tmp_path / name)
     while step not in (line := process.stderr.readline()):
         assert line, "it ended too early"
     process.send_signal(number)
@@ -120,45 +137,50 @@ def test_clean_removes_what_a_killed_one_left(name: str, tmp_path: Path) -> None
         assert call("clean", name).stdout == "nothing is left\n"
 
 
-def test_the_next_one_of_its_name_removes_it_too(name: str, tmp_path: Path) -> None:
+def test_an_error_in_the_middle_leaves_nothing(name: str, tmp_path: Path) -> None:
+    """Of itself, nor of a killed one of its name, which it has removed first."""
     file = star(tmp_path, 2)
     with up(file, name, tmp_path / name) as process:
         process.kill()
         process.wait(30)
-        done = call("run", file, "--name", name, "--out", tmp_path / name, "--", "true")
-        assert done.returncode == 0, done.stderr
+        file.write_text(
+            f'{file.read_text()}[hosts.h1x]\nip = "10.0.0.9/24"\ncommands = ["false"]\n'
+            '[[links]]\nends = ["h1x", "s1"]\n'
+        )
+        done = call(file, "--name", name, "--out", tmp_path / name)
+        assert done.returncode == 2
         assert "removing what a killed emulation" in done.stderr
+        assert "error: host h1x: false: exit code 1" in done.stderr
         assert left(name) == {}
 
 
-def test_one_name_runs_once_and_others_can_use_it(name: str, tmp_path: Path) -> None:
-    file = star(tmp_path, 2)
-    with up(file, name, tmp_path / name) as process:
-        again = call(file, "--name", name, "--out", tmp_path / "again")
-        assert again.returncode == 2
-        assert again.stderr.startswith(f"error: emulation {name} is running (pid {process.pid})")
-        worker = tmp_path / "worker.py"
-        worker.write_text(ALL_REDUCE)
-        ran = call("run", "--name", name, "--hosts", "h2,h1", "--", sys.executable, worker)
-        assert ran.returncode == 0, ran.stderr
-        assert (tmp_path / name / "job.h2.log").read_text() == "rank 0: equal\n"
-        jobs = call("exec", "net", "--name", name, "--", "ina", "job", "list", "--json")
-        assert json.loads(jobs.stdout) == [], jobs.stderr  # it reached the controller
-        asked = call("exec", "h2", "--name", name, "--", "sh", "-c", "echo $INA_HOST")
-        assert asked.stdout == "10.0.0.2\n"
-        found = call("exec", "h2", "--name", name, "--", "getent", "hosts", "h1", "controller")
-        assert [line.split() for line in found.stdout.splitlines()] == [
-            ["10.0.0.1", "h1"],
-            ["172.31.255.254", "controller"],
-        ]
-        for words, says in (
-            (("run", "--name", name, "--hosts", "h9", "--", "true"), "no host h9"),
-            (("run", "--name", name), "no command"),
-            (("exec", "h9", "--name", name, "--", "true"), "no host h9"),
-        ):
-            refused = call(*words)
-            assert refused.returncode == 2
-            assert says in refused.stderr
+def test_one_name_runs_once_and_others_can_use_it(used: tuple[str, Path]) -> None:
+    name, folder = used
+    again = call(folder / "star.toml", "--name", name, "--out", folder / "again")
+    assert again.returncode == 2
+    assert again.stderr.startswith(f"error: emulation {name} is running (pid ")
+    worker = folder / "worker.py"
+    worker.write_text(ALL_REDUCE)
+    ran = call("run", "--name", name, "--hosts", "h2,h1", "--", sys.executable, worker)
+    assert ran.returncode == 0, ran.stderr
+    assert (folder / name / "job.h2.log").read_text() == "rank 0: equal\n"
+    jobs = call("exec", "net", "--name", name, "--", "ina", "job", "list", "--json")
+    assert json.loads(jobs.stdout) == [], jobs.stderr  # it reached the controller
+    asked = call("exec", "h2", "--name", name, "--", "sh", "-c", "echo $INA_HOST")
+    assert asked.stdout == "10.0.0.2\n"
+    found = call("exec", "h2", "--name", name, "--", "getent", "hosts", "h1", "controller")
+    assert [line.split() for line in found.stdout.splitlines()] == [
+        ["10.0.0.1", "h1"],
+        ["172.31.255.254", "controller"],
+    ]
+    for words, says in (
+        (("run", "--name", name, "--hosts", "h9", "--", "true"), "no host h9"),
+        (("run", "--name", name), "no command"),
+        (("exec", "h9", "--name", name, "--", "true"), "no host h9"),
+    ):
+        refused = call(*words)
+        assert refused.returncode == 2
+        assert says in refused.stderr
 
 
 def test_a_failing_rank_is_named_and_the_others_end(
@@ -176,26 +198,14 @@ def test_a_failing_rank_is_named_and_the_others_end(
     assert left(name) == {}
 
 
-def test_a_job_has_a_deadline(name: str, tmp_path: Path) -> None:
-    done = call(
-        *("run", star(tmp_path, 2), "--name", name, "--out", tmp_path / name),
-        *("--timeout-s", "1", "--", "sh", "-c", "sleep 1000"),
-    )
+def test_a_job_has_a_deadline(used: tuple[str, Path]) -> None:
+    name, folder = used
+    done = call("run", "--name", name, "--timeout-s", "1", "--", "sh", "-c", "sleep 1000")
     assert done.returncode == 2
-    logs = [tmp_path / name / f"job.h{rank + 1}.log" for rank in range(2)]
+    logs = [folder / name / f"job.h{rank + 1}.log" for rank in range(2)]
     late = f"rank 0 on h1 (see {logs[0]}), rank 1 on h2 (see {logs[1]})"
     assert f"error: not done after 1 s: {late}" in done.stderr
-    assert left(name) == {}
-
-
-def test_an_error_in_the_middle_leaves_nothing(name: str, tmp_path: Path) -> None:
-    file = star(tmp_path, 2)
-    file.write_text(file.read_text() + '[hosts.h1x]\nip = "10.0.0.9/24"\ncommands = ["false"]\n')
-    file.write_text(file.read_text() + '[[links]]\nends = ["h1x", "s1"]\n')
-    done = call(file, "--name", name, "--out", tmp_path / name)
-    assert done.returncode == 2
-    assert "error: host h1x: false: exit code 1" in done.stderr
-    assert left(name) == {}
+    assert processes([f"ina.{name}.h1", f"ina.{name}.h2"]) == set()
 
 
 def test_a_switch_that_dies_ends_it(name: str, tmp_path: Path) -> None:
@@ -211,24 +221,11 @@ def test_a_switch_that_dies_ends_it(name: str, tmp_path: Path) -> None:
         assert left(name) == {}
 
 
-def test_a_job_takes_along_what_its_ranks_started(name: str, tmp_path: Path) -> None:
-    with up(star(tmp_path, 2), name, tmp_path / name):
-        before = processes([f"ina.{name}.h1", f"ina.{name}.h2"])
-        for fails in ("true", "false"):
-            script = f"setsid sleep 1000 & setsid sleep 1000 & {fails}"
-            done = call("run", "--name", name, "--", "sh", "-c", script)
-            assert done.returncode == (0 if fails == "true" else 2), done.stderr
-            assert processes([f"ina.{name}.h1", f"ina.{name}.h2"]) == before == set()
-
-
-def test_what_somebody_else_started_in_a_namespace_ends_with_it(name: str, tmp_path: Path) -> None:
-    with up(star(tmp_path, 2), name, tmp_path / name) as process:
-        guest = subprocess.Popen(within(f"ina.{name}.h1", ["sleep", "1000"]))
-        ip(f"ina.{name}.h1", "addr")
-        while guest.pid not in processes([f"ina.{name}.h1"]):
-            assert guest.poll() is None
-            time.sleep(0.02)
-        process.terminate()
-        assert process.wait(60) == 128 + signal.SIGTERM
-        assert guest.wait(30) == -signal.SIGTERM
-        assert left(name) == {}
+def test_a_job_takes_along_what_its_ranks_started(used: tuple[str, Path]) -> None:
+    name, _ = used
+    before = processes([f"ina.{name}.h1", f"ina.{name}.h2"])
+    for fails in ("true", "false"):
+        script = f"setsid sleep 1000 & setsid sleep 1000 & {fails}"
+        done = call("run", "--name", name, "--", "sh", "-c", script)
+        assert done.returncode == (0 if fails == "true" else 2), done.stderr
+        assert processes([f"ina.{name}.h1", f"ina.{name}.h2"]) == before == set()

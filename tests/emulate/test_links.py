@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -40,7 +41,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         while not ready.exists():
             time.sleep(0.01)
         for _ in range({DATAGRAMS}):
-            sock.sendto(bytes({DATAGRAM_BYTES}), ("10.0.0.2", 5000))
+            sock.sendto(bytes({DATAGRAM_BYTES}), (sys.argv[3], 5000))
             time.sleep(float(sys.argv[2]))
         sent.touch()
 """
@@ -70,53 +71,60 @@ else:
 """
 
 
-def arrivals(file: Path, folder: Path, *, pause_s: float = 0.0) -> int:
-    """How many datagrams of h1 come to h2."""
+HELD = (32 + 16) * 1024 // DATAGRAM_BYTES
+"""Datagrams that fit in the queue and the bucket of the slow link; all are eight seconds of it."""
+
+
+@pytest.fixture(scope="module")
+def links(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """An emulation of h1 with three neighbours: its name and folder."""
+    need("soft")
+    name, folder = new_name(), tmp_path_factory.mktemp("links")
+    file = star(folder, 4)
+    of_hosts = file.read_text().split("[hosts.h")
+    of_hosts[3] += "bandwidth_mbit = 0.4\nqueue_kib = 32\n"
+    of_hosts[4] += "loss_rate = 0.3\n"
+    file.write_text("[hosts.h".join(of_hosts))
+    with up(file, name, folder / name):
+        yield name, folder
+    assert left(name) == {}
+
+
+def arrivals(links: tuple[str, Path], host: str, folder: Path, *, pause_s: float = 0.0) -> int:
+    """How many datagrams of h1 come to this one."""
+    name, _ = links
     script = folder / "burst.py"
     script.write_text(BURST)
-    name = new_name()
     done = call(
-        *("run", file, "--name", name, "--out", folder / name, "--hosts", "h1,h2"),
-        *("--", sys.executable, script, folder, str(pause_s)),
+        *("run", "--name", name, "--hosts", f"h1,{host}"),
+        *("--", sys.executable, script, folder, str(pause_s), f"10.0.0.{host[1:]}"),
     )
     assert done.returncode == 0, done.stderr
-    assert left(name) == {}
     return int((folder / "count").read_text())
 
 
-def test_an_unlimited_link_loses_nothing(tmp_path: Path) -> None:
-    need("soft")
-    assert arrivals(star(tmp_path, 2), tmp_path, pause_s=0.001) == DATAGRAMS
+def test_an_unlimited_link_loses_nothing(links: tuple[str, Path], tmp_path: Path) -> None:
+    assert arrivals(links, "h2", tmp_path, pause_s=0.001) == DATAGRAMS
 
 
-def test_a_burst_overflows_the_queue_of_a_slow_link(tmp_path: Path) -> None:
-    need("soft")
-    # 300 datagrams are 420 kB, eight seconds at this rate; queue and bucket hold 48 KiB of them.
-    slow = "bandwidth_mbit = 0.4\nqueue_kib = 32"
-    held = (32 + 16) * 1024 // DATAGRAM_BYTES
-    assert held // 2 < arrivals(star(tmp_path, 2, link=slow), tmp_path) < DATAGRAMS // 2
+def test_a_burst_overflows_the_queue_of_a_slow_link(
+    links: tuple[str, Path], tmp_path: Path
+) -> None:
+    assert HELD // 2 < arrivals(links, "h3", tmp_path) < DATAGRAMS // 2
 
 
-def test_a_lossy_link_loses_its_share(tmp_path: Path) -> None:
-    need("soft")
-    file = star(tmp_path, 2)
-    file.write_text(file.read_text() + "loss_rate = 0.3\n")  # of the last link, h2's
+def test_a_lossy_link_loses_its_share(links: tuple[str, Path], tmp_path: Path) -> None:
     # Binomial: 210 of 300 arrive, standard deviation 8.
-    assert 150 < arrivals(file, tmp_path, pause_s=0.001) < 270
+    assert 150 < arrivals(links, "h4", tmp_path, pause_s=0.001) < 270
 
 
-def test_the_kernel_shapes_both_ends(tmp_path: Path) -> None:
-    need("soft")
-    name = new_name()
-    file = star(tmp_path, 2, link="bandwidth_mbit = 100")
-    with up(file, name, tmp_path / name):
-        for node, interface in (("h2", "eth0"), ("net", "s1-p2")):
-            said = command(
-                "tc", "-j", "-n", f"ina.{name}.{node}", "qdisc", "show", "dev", interface
-            )
-            (queue,) = json.loads(said)
-            assert queue["kind"] == "tbf"
-            assert queue["options"]["rate"] == 100_000_000 // 8
+def test_the_kernel_shapes_both_ends(links: tuple[str, Path]) -> None:
+    name, _ = links
+    for node, interface in (("h3", "eth0"), ("net", "s1-p3")):
+        said = command("tc", "-j", "-n", f"ina.{name}.{node}", "qdisc", "show", "dev", interface)
+        (queue,) = json.loads(said)
+        assert queue["kind"] == "tbf"
+        assert queue["options"]["rate"] == 400_000 // 8
 
 
 @pytest.mark.parametrize("kind", SWITCHES)

@@ -4,13 +4,13 @@ integers."""
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from ina.files import root
-from tests.emulate.networks import ina
+from tests.emulate.networks import start
+from tests.forks import Running
 
 EXAMPLE = root() / "examples" / "topologies" / "two_spines.toml"
 ONE, TWO = "h1,h2,h4,h5,h7,h8", "h3,h6,h9"
@@ -78,21 +78,16 @@ with Session.join(where, "sum", rank, world, WorkerOptions(host=here)) as sessio
 """
 
 
-def train(name: str, hosts: str, script: Path, steps: int, width: int) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        ina(
-            *("run", "--name", name, "--hosts", hosts, "--timeout-s", "300"),
-            *("--", sys.executable, script, str(steps), str(width)),
-        ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+def train(name: str, hosts: str, script: Path, steps: int, width: int) -> Running:
+    return start(
+        *("run", "--name", name, "--hosts", hosts, "--timeout-s", "300"),
+        *("--", sys.executable, script, str(steps), str(width)),
     )
 
 
-def ended(job: subprocess.Popen[str]) -> dict[str, Any]:
-    out, _ = job.communicate(timeout=400)
-    assert job.returncode == 0, out
+def ended(job: Running) -> dict[str, Any]:
+    out, err = job.communicate(timeout=400)
+    assert job.returncode == 0, out + err
     said: dict[str, Any] = json.loads(
         next(line for line in out.splitlines() if line.startswith('{"rank"'))
     )
