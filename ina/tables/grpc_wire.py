@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any, Protocol
 
 import finsy
 import grpc
@@ -58,7 +58,39 @@ class _Options(GRPCOptions):
         ]
 
 
-class _Client(P4Client):
+class RuntimeClient(Protocol):
+    """What a wire uses of finsy's P4Client, whose errors it raises."""
+
+    async def open(self) -> None:
+        """Does not wait for an answer."""
+        ...
+
+    async def close(self) -> None:
+        """Idempotent."""
+        ...
+
+    async def send(self, msg: p4r.StreamMessageRequest) -> None:
+        """On the stream."""
+        ...
+
+    async def receive(self) -> p4r.StreamMessageResponse:
+        """Of the stream, the next."""
+        ...
+
+    async def request(self, msg: Any) -> Any:
+        """Any but Read and SetForwardingPipelineConfig."""
+        ...
+
+    def request_iter(self, msg: p4r.ReadRequest) -> AsyncIterator[p4r.ReadResponse]:
+        """Read."""
+        ...
+
+    async def set_pipeline(self, msg: p4r.SetForwardingPipelineConfigRequest) -> None:
+        """Waits until the switch has compiled it."""
+        ...
+
+
+class PatientClient(P4Client):
     """finsy's; but that lets gRPC wait for up to 15 s, which all channels to an address share.
 
     So a session made anew waited as long as the ones before it, though the switch was back.
@@ -70,6 +102,7 @@ class _Client(P4Client):
         schema: finsy.P4Schema | None = None,
         complete_request: Callable[[Any], None] | None = None,
     ) -> None:
+        """See :class:`RuntimeClient`."""
         self._channel = grpc_channel(
             self._address,
             credentials=self._credentials,
@@ -80,18 +113,36 @@ class _Client(P4Client):
         self._schema = schema
         self._complete_request = complete_request
 
+    async def set_pipeline(self, msg: p4r.SetForwardingPipelineConfigRequest) -> None:
+        """A request with a deadline of its own."""
+        assert self._channel is not None
+        stub: Any = p4r_grpc.P4RuntimeStub(self._channel)
+        try:
+            await stub.SetForwardingPipelineConfig(msg, timeout=PIPELINE_TIMEOUT_S)
+        except grpc.RpcError as error:
+            raise P4ClientError(error, "set pipeline") from None
+
 
 class GrpcWire:
     """A :class:`~ina.tables.wire.Wire`."""
 
     def __init__(
-        self, address: str, device_id: int, program: ProgramFiles | None, tls: TlsFiles = PLAIN_TEXT
+        self,
+        address: str,
+        device_id: int,
+        program: ProgramFiles | None,
+        tls: TlsFiles = PLAIN_TEXT,
+        *,
+        client: RuntimeClient | None = None,
     ) -> None:
-        """Raises :class:`~ina.rpc.tls.TlsError`: a file of ``tls`` is wrong."""
+        """``client``: what carries the messages; None: gRPC.
+
+        Raises :class:`~ina.rpc.tls.TlsError`: a file of ``tls`` is wrong.
+        """
         self._address, self._device_id, self._tls = address, device_id, tls
         self.program = program
         """Of whose names it speaks; to be set before the program is."""
-        self._client = _Client(address, switch_credentials(tls))
+        self._client = client or PatientClient(address, switch_credentials(tls))
         self.on_packet: Callable[[p4r.PacketIn], None] = lambda packet: None
         """Called with each packet-in."""
 
@@ -146,9 +197,6 @@ class GrpcWire:
             # BMv2 forgets to clear them: a group made anew would send each result twice.
             groups = await self._read([Entities.groups()])
             await self._update(TableUpdate.DELETE, groups, as_id)
-        channel = self._client.channel
-        assert channel is not None
-        stub: Any = p4r_grpc.P4RuntimeStub(channel)
         request = p4r.SetForwardingPipelineConfigRequest(
             device_id=self._device_id,
             election_id=U128.encode(as_id),
@@ -156,9 +204,9 @@ class GrpcWire:
             config=self._entities.config,
         )
         try:
-            await stub.SetForwardingPipelineConfig(request, timeout=PIPELINE_TIMEOUT_S)
-        except grpc.RpcError as error:
-            raise self._translated(P4ClientError(error, "set pipeline")) from None
+            await self._client.set_pipeline(request)
+        except P4ClientError as error:
+            raise self._translated(error) from None
 
     async def write(self, change: TableUpdate, items: Sequence[AnyItem], as_id: int) -> None:
         """See :class:`Wire`. Refuses what the program has no name or no bits for."""

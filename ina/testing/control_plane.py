@@ -1,7 +1,7 @@
 """A session with a switch for callers that are not asynchronous: conformance tests and tools.
 
 The sessions are those of :mod:`ina.tables`, which the controller has, too. Each runs in an event
-loop of its own thread, and each call here waits for its end.
+loop of its own (in a thread, where something may come by itself), and each call waits for its end.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import queue
 import threading
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from finsy.proto import p4r
@@ -19,7 +19,7 @@ from ina.tables.bfrt.sde import load_client
 from ina.tables.bfrt.session import BfrtSession
 from ina.tables.entities import ProgramFiles
 from ina.tables.errors import SwitchError
-from ina.tables.grpc_wire import GrpcWire
+from ina.tables.grpc_wire import GrpcWire, RuntimeClient
 from ina.tables.p4runtime import P4RuntimeSession
 from ina.tables.session import SwitchSession
 from ina.tables.values import AnyItem, Count, CounterRef, Group
@@ -51,14 +51,17 @@ class ControlPlane:
     Every call raises :class:`DeviceError`, in one line, and has the session's deadlines.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_thread: bool = True) -> None:
+        """Without a thread, nothing happens between calls, which all come from one thread."""
         self.packet_ins: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         """With their controller header in front as the program emits it."""
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="ina-control-plane", daemon=True
-        )
-        self._thread.start()
+        self._thread: threading.Thread | None = None
+        if has_thread:
+            self._thread = threading.Thread(
+                target=self._loop.run_forever, name="ina-control-plane", daemon=True
+            )
+            self._thread.start()
         try:
             self._session = self._wait(self._connect())
         except BaseException:
@@ -104,25 +107,39 @@ class ControlPlane:
 
     def _wait(self, work: Coroutine[Any, Any, _T]) -> _T:
         try:
+            if self._thread is None:
+                return self._loop.run_until_complete(work)
             return asyncio.run_coroutine_threadsafe(work, self._loop).result()
         except SwitchError as error:
             raise DeviceError(str(error)) from None
 
     def _stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(STOP_S)
-        if not self._thread.is_alive():
+        if self._thread is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(STOP_S)
+        if self._thread is None or not self._thread.is_alive():
             self._loop.close()
 
 
 class P4RuntimeClient(ControlPlane):
     """The primary client of one P4Runtime device."""
 
-    def __init__(self, address: str, device_id: int, *, connect_s: float = CONNECT_S) -> None:
-        """Connects to ``host:port`` or ``unix:PATH`` and becomes primary. Raises DeviceError."""
+    def __init__(
+        self,
+        address: str,
+        device_id: int,
+        *,
+        connect_s: float = CONNECT_S,
+        client: Callable[[], RuntimeClient] | None = None,
+    ) -> None:
+        """Connects to ``host:port`` or ``unix:PATH`` and becomes primary. Raises DeviceError.
+
+        ``client``: what carries the messages of a connection within this process; None: gRPC.
+        """
         self._address, self._device_id, self._connect_s = address, device_id, connect_s
+        self._client = client
         self._wire: GrpcWire
-        super().__init__()
+        super().__init__(has_thread=client is None)
 
     def set_pipeline(self, program: ProgramFiles) -> None:
         """Loads the program, also where it runs already: all state is as at power-on."""
@@ -151,7 +168,9 @@ class P4RuntimeClient(ControlPlane):
         raise SwitchError(f"{self._address}: another client stays primary")
 
     def _new_wire(self) -> GrpcWire:
-        self._wire = GrpcWire(self._address, self._device_id, None)
+        self._wire = GrpcWire(
+            self._address, self._device_id, None, client=self._client and self._client()
+        )
         self._wire.on_packet = lambda packet: self.packet_ins.put(_with_header(packet))
         return self._wire
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from types import TracebackType
 
-import grpc
-
 from ina.p4 import names
 from ina.switch.p4runtime import Device as SwitchDevice
-from ina.switch.p4runtime import P4RuntimeService
-from ina.switch.p4runtime.handlers import method_handlers
 from ina.switch.pipeline import Pipeline
 from ina.switch.ports import AfPacketPort
-from ina.switch.server import MAX_CONFIG_BYTES, SoftSwitch
+from ina.switch.server import SoftSwitch
 from ina.switch.target import Target
 from ina.switch.targets import default_target
 from ina.tables.entities import ProgramFiles
@@ -26,17 +21,17 @@ from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame
 from ina.testing.links import Links
 from ina.testing.p4runtime_device import P4RuntimeDevice
+from ina.testing.straight import StraightClient
 
 PORTS = 34
 """Cables of a device on interfaces: 32 workers, and two strangers."""
 _DEVICE_ID = 1
-_STOP_S = 5.0
 
 
 class SoftDevice:
-    """State through the soft switch's P4Runtime server; frames go straight into its pipeline.
+    """State through the soft switch's P4Runtime service; frames go straight into its pipeline.
 
-    No port, no thread between us and the generated code: it runs anywhere, and queues are as deep
+    No gRPC, no port between us and the generated code: it runs anywhere, and queues are as deep
     as one frame's copies make them.
     """
 
@@ -70,16 +65,9 @@ class SoftDevice:
             )
             undo.callback(device.close)
             self._device = device
-            threads = undo.enter_context(ThreadPoolExecutor(8))
-            service = P4RuntimeService(device)
-            limit = ("grpc.max_receive_message_length", MAX_CONFIG_BYTES)
-            server = grpc.server(threads, options=[limit])
-            server.add_generic_rpc_handlers((method_handlers(service),))
-            port = server.add_insecure_port("127.0.0.1:0")
-            server.start()
-            undo.callback(lambda: server.stop(0).wait(_STOP_S))
-            undo.callback(service.close)
-            self._client = P4RuntimeClient(f"127.0.0.1:{port}", _DEVICE_ID)
+            self._client = P4RuntimeClient(
+                "in this process", _DEVICE_ID, client=lambda: StraightClient(device)
+            )
             undo.callback(self._client.close)
             self._open = undo.pop_all()
         return self

@@ -31,20 +31,20 @@ from ina.testing.minimise import minimise
 from ina.testing.model_device import ModelDevice
 from tests.selection import LONG
 
-TIMES = 5 if LONG else 1
+TIMES = 10 if LONG else 1
 """100,000 packets of the smallest build in ``make test-long``."""
 
 
 @pytest.mark.parametrize(
     ("device", "values", "packets"),
     [
-        ("soft", 64, 20_000),
+        ("soft", 64, 10_000),
         ("soft", 256, 5_000),
         ("soft", 360, 5_000),
         ("soft", 1024, 5_000),
-        ("soft_shared", 64, 20_000),
+        ("soft_shared", 64, 10_000),
         ("soft_shared", 256, 5_000),
-        ("soft_veth", 64, 10_000),
+        ("soft_veth", 64, 5_000),
         pytest.param("bmv2", 64, 10_000, marks=pytest.mark.bmv2),
         pytest.param("bmv2", 256, 5_000, marks=pytest.mark.bmv2),
         pytest.param("bmv2", 360, 2_000, marks=pytest.mark.bmv2),

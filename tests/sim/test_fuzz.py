@@ -24,7 +24,7 @@ from tests.lines import ROOT
 from tests.selection import LONG
 from tests.sim.bugs import BUGS
 
-SEEDS = 1000 if LONG else 40
+SEEDS = 1000 if LONG else 2 * BLOCK
 
 
 def test_seeds_hold(tmp_path: Path) -> None:
