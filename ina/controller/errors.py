@@ -14,10 +14,6 @@ class JobPipesError(JobRequestError):
     """A job's workers are behind ports of different pipes, whose registers are their own."""
 
 
-class HostNodesError(JobRequestError):
-    """What a job's workers say of the nodes on their hosts cannot be."""
-
-
 class JobConflictError(InaError):
     """The request contradicts what other workers of the job have said, or its present state."""
 

@@ -190,7 +190,7 @@ class Job:
 
     @property
     def island(self) -> str:
-        """Where switches are islands: the switch that its workers send to; else of no use."""
+        """The switch that its workers send to, where that is known early; else of no use."""
         return "" if self.forest is None else self.forest.trees[0].switches[-1].switch
 
     @property

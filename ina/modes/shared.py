@@ -94,8 +94,7 @@ class Shared(Mode):
         if site.is_embedded:
             runs = asking.runs
             if runs is not None:
-                to = asking.port_to
-                port = runs.switch_port if to is None else to(top, runs.address)
+                port = asking.port_to(top, runs.address)
                 return [Above(Node(runs.name, (), (top,), (runs.uplink_port,), host=runs), port)]
             if not asking.is_whole:
                 return []

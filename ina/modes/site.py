@@ -24,9 +24,8 @@ class Asking:
     """The aggregator in a process of the job; None: it runs none, or that is not known yet."""
     is_whole: bool
     """Whether all of its ranks have joined."""
-    port_to: Callable[[str, IPv4Address], int] | None = None
-    """The port of a switch, by name, behind which a host is; None: each is behind its own. Raises
-    :class:`JobRequestError`."""
+    port_to: Callable[[str, IPv4Address], int]
+    """The port of a switch, by name, behind which a host is. Raises :class:`JobRequestError`."""
 
 
 class Site(Protocol):

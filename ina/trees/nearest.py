@@ -37,6 +37,8 @@ class Located(Protocol):
 class Nearest:
     """Places jobs over a fabric."""
 
+    is_known_early = False
+
     def __init__(
         self,
         fabric: Fabric,

@@ -181,6 +181,7 @@ def test_who_lacks_the_token_hears_nothing_else_of_a_job_that_runs() -> None:
     registry = make_registry()
     job = registry.create(JobSpec("j", 1, token="secret"), 0.0)
     registry.join("j", 0, endpoint(1), token="secret")
+    registry.place(job)
     registry.installed(job)
     assert job.state is JobState.RUNNING
     for other, world_size in (("guess", 1), ("", 2)):

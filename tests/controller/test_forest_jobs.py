@@ -65,8 +65,9 @@ PAST_ITS_LEAF = Forest(
 class Chosen:
     """A placement that has chosen."""
 
-    def __init__(self, nearest: Placement | None, forest: Forest) -> None:
-        assert nearest is not None
+    is_known_early = False
+
+    def __init__(self, nearest: Placement, forest: Forest) -> None:
         self._nearest, self._forest = nearest, forest
 
     def switch_of(self, addresses: Sequence[IPv4Address]) -> str:

@@ -10,7 +10,6 @@ import pytest
 from finsy.proto import p4r
 
 from ina.controller.change import Step
-from ina.controller.errors import HostNodesError
 from ina.controller.job import Job, JobSpec, JobState, who_sends_to_switches
 from ina.controller.jobs import remapping
 from ina.controller.store.rows import get_jobs, put_job
@@ -119,6 +118,7 @@ def test_a_job_at_one_switch_gets_its_hosts_nodes_with_the_last_rank() -> None:
     jobs.create(JobSpec("j", 4, contributions=3), 0.0)
     for rank in (0, 2, 1, 3):
         job = jobs.join("j", rank, MEMBERS[rank])
+    jobs.place(job)
     assert job.state is JobState.STARTING
     assert job.forest is not None
     assert [node.ranks for node in job.forest.trees[0]] == [(0, 2), (1, 3)]
@@ -133,6 +133,7 @@ def test_at_one_switch_alone_a_worker_s_index_is_its_rank_whoever_came_first() -
     jobs.create(JobSpec("j", 3), 0.0)
     for rank in (2, 0, 1):
         job = jobs.join("j", rank, alone(rank))
+    jobs.place(job)
     assert job.forest == forest_of(single(job.switch, 3))
 
 
@@ -148,18 +149,20 @@ def test_hosts_that_add_up_make_room_for_more_than_32_workers() -> None:
     nodes = [replace(NODE, rank=first, udp_port=1 + first) for first in (0, 32)]
     for rank in range(64):
         job = jobs.join("j", rank, below(nodes[rank // 32], rank))
+    jobs.place(job)
     assert job.forest is not None
     assert [node.fan_in for node in job.forest.trees[0]] == [2, 32, 32]
 
 
 def test_too_many_at_a_node_are_told_when_all_have_come() -> None:
     jobs = make_registry()
-    jobs.create(JobSpec("j", 34, contributions=2), 0.0)
+    job = jobs.create(JobSpec("j", 34, contributions=2), 0.0)
     node = replace(NODE, rank=0)
     for rank in range(33):
         jobs.join("j", rank, below(node, rank))
-    with pytest.raises(HostNodesError, match=r"'host 10\.0\.0\.7:4433' would add up 33 contrib"):
-        jobs.join("j", 33, alone(33))
+    jobs.join("j", 33, alone(33))
+    with pytest.raises(JobRequestError, match=r"'host 10\.0\.0\.7:4433' would add up 33 contrib"):
+        jobs.place(job)
 
 
 def test_a_host_s_node_gets_what_another_mapping_needs_beside_the_one_it_has() -> None:
@@ -167,6 +170,7 @@ def test_a_host_s_node_gets_what_another_mapping_needs_beside_the_one_it_has() -
     jobs.create(JobSpec("j", 4, contributions=3), 0.0)
     for rank in range(4):
         job = jobs.join("j", rank, MEMBERS[rank])
+    jobs.place(job)
     jobs.installed(job)
     where = {job.switch: DataAddress(IPv4Address("10.9.0.1"), 17760, 1)}
     known = entities_of(compiled(64).p4info)

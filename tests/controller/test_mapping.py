@@ -29,6 +29,7 @@ def running(registry: Registry, slots: int = 16, ranks: int = 2) -> Job:
     registry.create(JobSpec("j", ranks, slots), 0.0)
     for rank in range(ranks):
         job = registry.join("j", rank, Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, 1))
+    registry.place(job)
     registry.installed(job)
     return job
 

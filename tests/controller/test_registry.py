@@ -31,6 +31,7 @@ def run_job(registry: Registry, name: str, world_size: int) -> Job:
     job = registry.create(JobSpec(name, world_size), 0.0)
     for rank in range(world_size):
         registry.join(name, rank, endpoint(1000 + rank))
+    registry.place(job)
     registry.installed(job)
     return job
 
@@ -160,7 +161,8 @@ class Jobs(RuleBasedStateMachine):
             job = self.registry.join(name, rank, endpoint(self.port))
         except (JobConflictError, JobRequestError, UnknownJobError):
             return
-        if job.state is JobState.STARTING:
+        if not job.missing():
+            self.registry.place(job)
             assert serial.is_newer(job.epoch, self.last_epoch)
             self.last_epoch = job.epoch
 

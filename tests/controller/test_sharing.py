@@ -10,20 +10,23 @@ from ipaddress import IPv4Address
 import pytest
 
 from ina.controller.config import TenantConfig
-from ina.controller.errors import HostNodesError, JobConflictError, NoRoomError
+from ina.controller.errors import JobConflictError, NoRoomError
 from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.admission import Admission, usage
 from ina.controller.jobs.numbers import EpochCounter
+from ina.controller.jobs.placement import Islands
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.sharing import Sharing
 from ina.controller.memory import FirstFit, SharedSlots
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.capacity import Capacity
 from ina.fabric.graph import Fabric
+from ina.fabric.shapes import island
 from ina.trees.aggregators import AggregatorPlace, Aggregators
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import forest_of
+from ina.trees.nearest import Nearest
 from ina.trees.slots import SlotRange
 from ina.trees.tree import HostNode, single
 from tests.controller.racks import Racks, fabric, host
@@ -61,6 +64,7 @@ def islands(
         EpochCounter(0),
         range(1, 100),
         sharing=Sharing(switches, Aggregators(Fabric(("s1",)), places), aggregators_a_job=a_job),
+        placement=lambda it: Islands(it, [island("s1", port=AGGREGATOR.switch_port)]),
         admission=Admission({} if tenant is None else {"default": tenant}),
     )
 
@@ -74,6 +78,7 @@ def run(registry: Registry, name: str = "j", ranks: int = 2, *, embedded: bool =
     for rank in range(ranks):
         runs = AGGREGATOR if embedded and rank == 0 else None
         registry.join(name, rank, endpoint(rank, runs))
+    registry.place(job)
     registry.installed(job)
     return job
 
@@ -173,9 +178,12 @@ def test_without_an_aggregator_rank_0_runs_it() -> None:
 
 def test_where_rank_0_runs_none_all_hear_it() -> None:
     registry = islands()
-    registry.create(JobSpec("j", 1, mode="shared"), 0.0)
-    with pytest.raises(HostNodesError, match=r"'shared' wants an aggregator: .* rank 0 runs none$"):
-        registry.join("j", 0, endpoint(0))
+    job = registry.create(JobSpec("j", 1, mode="shared"), 0.0)
+    registry.join("j", 0, endpoint(0))
+    with pytest.raises(
+        JobRequestError, match=r"'shared' wants an aggregator: .* rank 0 runs none$"
+    ):
+        registry.place(job)
 
 
 def test_the_first_who_creates_it_says_the_mode() -> None:
@@ -244,15 +252,15 @@ def test_the_nearest_aggregator_that_is_reached_is_taken_and_kept() -> None:
     above = Aggregators(fabric(), places)
     assert [(it.node.switch, it.port) for it in above.above("leaf1")] == [("near", 7), ("far", 9)]
     assert [(it.node.switch, it.port) for it in above.above("leaf2")] == [("far", 9), ("near", 9)]
-    sharing = Sharing(switches, above)
+    sharing, port_to = Sharing(switches, above), Nearest(fabric()).port_to
     job = Job(JobSpec("j", 2, mode="shared"), 1, 0.0)
-    assert sharing.forest(job, forest_of(single("leaf1", 2))).root.switch == "near"
+    assert sharing.forest(job, forest_of(single("leaf1", 2)), port_to).root.switch == "near"
     reached["near"] = False
-    assert sharing.forest(job, forest_of(single("leaf1", 2))).root.switch == "far"
-    over = sharing.forest(job, forest_of(single("leaf1", 2)))
+    assert sharing.forest(job, forest_of(single("leaf1", 2)), port_to).root.switch == "far"
+    over = sharing.forest(job, forest_of(single("leaf1", 2)), port_to)
     memory = {"near": SlotRange(0, 16, 16)}  # it has slots there: it must be there
     job.placed = replace(placed_over(over, memory, 1, 0), mode="shared")
-    assert sharing.forest(job, forest_of(single("leaf1", 2))).root.switch == "near"
+    assert sharing.forest(job, forest_of(single("leaf1", 2)), port_to).root.switch == "near"
 
 
 def test_an_aggregator_that_no_path_leads_to_is_none() -> None:
@@ -260,7 +268,7 @@ def test_an_aggregator_that_no_path_leads_to_is_none() -> None:
     sharing = Sharing(switches, Aggregators(Fabric(("s1", "s2")), [place("agg")]))
     job = Job(JobSpec("j", 2, mode="shared"), 1, 0.0)
     with pytest.raises(JobRequestError, match="none is to be reached from switch 's2'"):
-        sharing.forest(job, forest_of(single("s2", 2)))
+        sharing.forest(job, forest_of(single("s2", 2)), Nearest(Fabric(("s1", "s2"))).port_to)
 
 
 def test_over_racks_all_switches_are_shared_below_one_that_is_an_aggregator() -> None:

@@ -280,16 +280,21 @@ def test_a_job_on_a_switch_that_the_file_has_no_more_ends_and_is_taken_off_the_o
     drive(scenario())
 
 
-def test_a_job_that_waits_for_a_fabric_that_is_none_any_more_is_forgotten() -> None:
+def test_a_job_that_waits_for_workers_goes_with_a_fabric_that_came_or_went() -> None:
     job = Job(JobSpec("j", 2), 1, 0.0)
-    (found,) = adoptable([StoredJob(job, {})], ["s"], is_fabric=False)
+    (found,) = adoptable([StoredJob(job, {})], ["s"], is_early=True)
     assert found.is_gone
-    (found,) = adoptable([StoredJob(job, {})], ["s"], is_fabric=True)
-    assert not found.is_gone
+    (found,) = adoptable([StoredJob(job, {})], ["s"], is_early=False)
+    assert not found.lost
     at = placed_over(forest_of(single("old", 1)), {"old": SlotRange(0, 2, 2)}, 2, 0)
     placed = Job(JobSpec("k", 1), 2, 0.0, at)
-    (found,) = adoptable([StoredJob(placed, {})], ["new"], is_fabric=False)
+    (found,) = adoptable([StoredJob(placed, {})], ["new"], is_early=True)
     assert (found.lost, placed.switch, list(placed.memory)) == ("", "new", ["new"])
+    (found,) = adoptable([StoredJob(placed, {})], ["new"], is_early=False)
+    assert found.lost == "its switches are a fabric now: join again"
+    placed.state = JobState.RUNNING  # where it is has been settled
+    (found,) = adoptable([StoredJob(placed, {})], ["new"], is_early=False)
+    assert not found.lost
 
 
 def test_who_hangs_up_while_others_are_pushed_out_may_come_again() -> None:

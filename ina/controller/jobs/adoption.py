@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from ina.controller.job import Job
+from ina.controller.job import Job, JobState
 from ina.controller.store import StoredJob
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import Forest
@@ -29,9 +29,11 @@ class Adoptable:
 
 
 def adoptable(
-    stored: Iterable[StoredJob], switches: Collection[str], *, is_fabric: bool
+    stored: Iterable[StoredJob], switches: Collection[str], *, is_early: bool
 ) -> list[Adoptable]:
-    """``switches``: the configuration's, by name. Changes the jobs."""
+    """``switches``: the configuration's, by name. ``is_early``: whether jobs that wait for workers
+    are to have their slots. Changes the jobs.
+    """
     items = list(stored)
     placed = [item.job.forest for item in items if item.job.forest is not None]
     all_one = len({forest.switches for forest in placed}) == 1 and placed[0].has_one_switch
@@ -41,7 +43,7 @@ def adoptable(
         # A switch that is alone may be called otherwise than it was.
         if job.placed is not None and len(switches) == 1 and all_one:
             _rename(job, first)
-        found.append(Adoptable(job, endpoints, _keep_known(job, switches, is_fabric=is_fabric)))
+        found.append(Adoptable(job, endpoints, _keep_known(job, switches, is_early=is_early)))
     return found
 
 
@@ -73,9 +75,9 @@ def _renamed(forest: Forest, former: str, switch: str) -> Forest:
     return Forest(tuple(map(of, forest)), forest.shares)
 
 
-def _keep_known(job: Job, switches: Collection[str], *, is_fabric: bool) -> str:
+def _keep_known(job: Job, switches: Collection[str], *, is_early: bool) -> str:
     if job.placed is None:
-        return "" if is_fabric else "its switches are no fabric any more: join again"
+        return "its switches are no fabric any more: join again" if is_early else ""
     needed = [job.placed.forest]
     if job.change is not None and job.change.has_both:  # ranks may send there, or will
         needed.append(job.change.other.forest)
@@ -85,7 +87,8 @@ def _keep_known(job: Job, switches: Collection[str], *, is_fabric: bool) -> str:
         for name in mapping.memory.keys() - set(switches):
             del mapping.memory[name]
     if not unknown:
-        return ""
+        is_late = job.state is JobState.JOINING and not is_early
+        return "its switches are a fabric now: join again" if is_late else ""
     on = f"switch {unknown[0]!r}" if len(unknown) == 1 else f"switches {', '.join(unknown)}"
     name = "that name" if len(unknown) == 1 else "those names"
     return f"it is on {on}, and the configuration has none of {name}"

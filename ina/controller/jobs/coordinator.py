@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterable
 
 from ina.controller.errors import (
-    HostNodesError,
     JobAbortedError,
     JobConflictError,
     JobPipesError,
@@ -69,7 +68,7 @@ class Coordinator:
         outages: StoredOutages | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``outages``: of a fabric; None: switches are islands."""
+        """``outages``: of a fabric; None: no links join switches."""
         self.registry = registry
         self.events = events or EventBus()
         self.switches = {switch.name: switch for switch in switches}
@@ -118,8 +117,8 @@ class Coordinator:
 
         When one worker's time is over, the start has failed for all: each gets the same error.
 
-        Where one sits in another pipe than the others, all get :class:`JobPipesError`; in a fabric,
-        what :meth:`Registry.place` raises for all of them.
+        Where one sits in another pipe than the others, all get :class:`JobPipesError`; and what
+        :meth:`Registry.place` raises for all of them.
 
         Raises what :meth:`Registry.join` raises, and :class:`JoinTimeoutError`,
         :class:`JobAbortedError`, :class:`SwitchError`.
@@ -127,21 +126,16 @@ class Coordinator:
         self._expire()
         try:
             job = self.registry.join(name, rank, endpoint, token=token)
-        except (JobPipesError, HostNodesError) as error:
+        except JobPipesError as error:
             # All of them must hear it: none can ever run.
             self._abandon(self.registry.get(name), error)
             raise
-        if job.state is JobState.STARTING:
-            self._save_start(job)
-        else:
-            self.record.save("join", job)
+        self.record.save("join", job)
         self._tell(pb2.MEMBER_JOINED, job, ranks=[rank], reason=f"from {endpoint}")
         started = self._started.get(job)
         if started is None:
             started = self._started[job] = asyncio.get_running_loop().create_future()
-        if job.state is JobState.STARTING:
-            self._background.spawn(self._install(job, started))
-        elif not job.missing() and job not in self._placing:
+        if not job.missing() and job not in self._placing:
             self._placing.add(job)
             self._background.spawn(self._place(job, started))
         try:
@@ -237,8 +231,8 @@ class Coordinator:
         Jobs that run, go on. The calls of those that were about to start broke with that
         controller: they end. A job that still waited for workers waits for all of them again.
         """
-        is_fabric = self.registry.placement is not None
-        for found in adoptable(stored, self.switches, is_fabric=is_fabric):
+        is_early = self.registry.placement.is_known_early
+        for found in adoptable(stored, self.switches, is_early=is_early):
             job = found.job
             if found.is_gone:
                 _log.error("job %r: forgotten, for %s", job.name, found.lost)
@@ -373,7 +367,7 @@ class Coordinator:
         self._forget(job, str(error))
 
     async def _place(self, job: Job, started: asyncio.Future[None]) -> None:
-        """Of a fabric: all have joined, so it is known where they are."""
+        """All have joined, so it is known where they are."""
         try:
             # Who waits may go away, and come again, while others are pushed out.
             while job.state is JobState.JOINING and not job.missing():

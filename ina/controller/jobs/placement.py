@@ -1,8 +1,8 @@
 """Which switches sum a job, and whether they can. Pure.
 
-Without a fabric, switches are islands: a job is summed by one of them, known when it is created.
-In a fabric, a :class:`Placement` finds the trees when all ranks have joined, for only then is it
-known where they are.
+A :class:`Placement` finds the trees when all ranks have joined, for only then is it known where
+they are. Switches that no links join are :class:`Islands`: fabrics of one switch each. A job is
+summed by one of them, and has its slots there since it was created.
 
 A Tofino's registers are a pipe's own: what enters by port 4 (pipe 0) and by port 130 (pipe 1) is
 never summed in the same slot. So all that adds to a job's sums at a switch is to enter by one pipe.
@@ -11,26 +11,35 @@ Results of a parent touch no register: their port may be anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv4Address
 from typing import Protocol
 
 from ina.controller.errors import JobPipesError, NoRoomError
 from ina.controller.job import Job
 from ina.controller.switches.capacity import Capacity, PipeOf
+from ina.fabric.graph import Fabric
+from ina.fabric.ports import PortNumber, plain_number
+from ina.fabric.shapes import island
 from ina.tables.errors import SwitchError
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import Forest
 from ina.trees.mapping import slots_of
+from ina.trees.nearest import Nearest
 from ina.trees.slots import SlotRange, lanes_of
 
 
 class Placement(Protocol):
-    """A policy over a fabric of switches, links and hosts."""
+    """A policy over a fabric of switches, links and hosts, or over several."""
+
+    is_known_early: bool
+    """Whether any switch sums a job wherever its workers are: one is chosen when the job is
+    created, and it has its slots from then on. Else trees are known when all have joined."""
 
     def switch_of(self, addresses: Sequence[IPv4Address]) -> str:
-        """Where a worker with these addresses sends to: the name of its first switch.
+        """Where a worker with these addresses sends to: the name of its first switch; empty: to
+        that of its job, which is known early.
 
         Raises :class:`JobRequestError`: no host has one of them, or it is behind several switches.
         """
@@ -51,6 +60,44 @@ class Placement(Protocol):
         :class:`JobRequestError`: there are no such trees.
         """
         ...
+
+
+class _Jobs(Protocol):
+    def get(self, name: str) -> Job: ...
+
+
+class Islands:
+    """Of several fabrics of one switch each; in that of its first switch, jobs are ``nearest``."""
+
+    is_known_early = True
+
+    def __init__(
+        self,
+        jobs: _Jobs,
+        fabrics: Iterable[Fabric] = (),
+        number: PortNumber = plain_number,
+    ) -> None:
+        """``jobs``: with their switches. ``fabrics``: where hosts are; of a switch that has none
+        among them, all are behind its port 1. ``number``: of a port; it may raise.
+        """
+        self._jobs = jobs
+        self._number = number
+        self._nearest = {it.switches[0]: Nearest(it, number) for it in fabrics}
+
+    def switch_of(self, addresses: Sequence[IPv4Address]) -> str:
+        """None is nearer than another."""
+        return ""
+
+    def port_to(self, switch: str, address: IPv4Address) -> int:
+        """As :meth:`Nearest.port_to`."""
+        return self._at(switch).port_to(switch, address)
+
+    def forest(self, job: str, endpoints: Mapping[int, Endpoint]) -> Forest:
+        """As :meth:`Nearest.forest`."""
+        return self._at(self._jobs.get(job).island).forest(job, endpoints)
+
+    def _at(self, switch: str) -> Nearest:
+        return self._nearest.get(switch) or Nearest(island(switch), self._number)
 
 
 def first_with_room(

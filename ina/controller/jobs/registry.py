@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ina import modes
-from ina.controller.errors import HostNodesError, JobConflictError, NoRoomError, UnknownJobError
+from ina.controller.errors import JobConflictError, NoRoomError, UnknownJobError
 from ina.controller.job import Job, JobEvent, JobSpec, JobState, who_sends_to_switches
 from ina.controller.jobs import tokens
 from ina.controller.jobs.admission import Admission, check_same, check_token, who
 from ina.controller.jobs.numbers import EpochCounter, JobNumbers
 from ina.controller.jobs.placement import (
+    Islands,
     Placement,
     check_forest,
     check_pipes,
@@ -36,7 +37,7 @@ from ina.trees.errors import JobRequestError
 from ina.trees.forest import Forest, forest_of
 from ina.trees.mapping import Mapping as JobMapping
 from ina.trees.slots import SlotRange
-from ina.trees.tree import Node, Tree, single
+from ina.trees.tree import single
 
 MAX_NAME_CHARS = 200
 
@@ -52,12 +53,12 @@ class Registry:
         *,
         admission: Admission | None = None,
         sharing: Sharing | None = None,
-        placement: Callable[[Registry], Placement] | None = None,
+        placement: Callable[[Registry], Placement] = Islands,
         room: Callable[[Registry], Room] = lambda _: Room(),
         surroundings: Surroundings = OWN_SURROUNDINGS,
     ) -> None:
-        """``sharing``: without, jobs bring their aggregators. ``placement``: of a fabric; None:
-        each switch is an island. It and ``room`` are made for the registry, which they may keep.
+        """``sharing``: without, jobs bring their aggregators. ``placement`` and ``room`` are made
+        for the registry, which they may keep.
         """
         self.switches = dict(switches)
         """What jobs can have on each, by its name, in the order of the configuration."""
@@ -70,7 +71,8 @@ class Registry:
         self._surroundings = surroundings
         self.room = room(self)
         """Who says how many slots jobs get, and who waits for them."""
-        self.placement = None if placement is None else placement(self)
+        self.placement = placement(self)
+        """Who finds jobs' trees."""
 
     def __iter__(self) -> Iterator[Job]:
         return iter(list(self._jobs.values()))
@@ -88,7 +90,7 @@ class Registry:
     def create(self, asked: JobSpec, now_s: float) -> Job:
         """Returns the joining job of this name, which is made if there is none.
 
-        In a fabric it has neither trees nor slots before :meth:`place`.
+        Where trees are not known early, it has neither them nor slots before :meth:`place`.
 
         Raises:
             JobRequestError: the request itself is wrong.
@@ -117,9 +119,9 @@ class Registry:
             token_hash=tokens.hash_token(asked.token, self._surroundings.token_bytes),
             key_seed=tokens.new_key_seed(self._surroundings.token_bytes),
         )
-        if self.placement is None:
+        if self.placement.is_known_early:
             try:
-                self._place_alone(job)
+                self._place_early(job)
             except (JobRequestError, NoRoomError):
                 self.numbers.give_back([number])
                 raise
@@ -140,13 +142,13 @@ class Registry:
             token="",
         )
 
-    def _place_alone(self, job: Job) -> None:
+    def _place_early(self, job: Job) -> None:
         spec, islands = job.spec, self.sharing.islands(job.name, job.mode)
         slots = self._slots_for(job, ())
         is_sized = modes.of(job.mode).is_sized
         switch = first_with_room(job.name, slots, islands, is_sized=is_sized)
         alone = forest_of(single(switch, spec.contributions or spec.world_size))
-        forest = self.sharing.forest(job, alone)
+        forest = self.sharing.forest(job, alone, self.placement.port_to)
         self._check_forest_quota(job, forest, slots)
         self._give(job, forest, slots)
 
@@ -156,7 +158,7 @@ class Registry:
         return self.room.sized(job, switches) if is_sized else job.spec.slots
 
     def place(self, job: Job) -> None:
-        """Gives a job of a fabric its trees, slots on each of its switches, and its epoch.
+        """Gives a job its trees, slots on each of its switches if it has none yet, and its epoch.
 
         All its ranks have joined. It moves to STARTING.
 
@@ -167,10 +169,12 @@ class Registry:
             NoRoomError: a switch has no room, and which; or the tenant's quota is in use.
         """
         forest = self._forest_of(job)
-        slots = self._slots_for(job, forest.switches)
-        self._check_forest_quota(job, forest, slots)
-        check_room(job.name, slots, forest, self.switches)
-        self._give(job, forest, slots)
+        if job.placed is None:
+            slots = self._slots_for(job, forest.switches)
+            self._check_forest_quota(job, forest, slots)
+            check_room(job.name, slots, forest, self.switches)
+            self._give(job, forest, slots)
+        job.mapping.forest = forest
         self._complete(job)
 
     def victims(self, asked: JobSpec, slots: int) -> list[Job]:
@@ -180,10 +184,10 @@ class Registry:
         Raises what :meth:`create` raises when the reason is another than room on the switch.
         """
         spec = self.granted(asked)
-        has_cost = self.placement is None or not self.room.takes_what_is_left
+        has_cost = self.placement.is_known_early or not self.room.takes_what_is_left
         self._check_quota(spec, slots if has_cost else None)
         numbers_left = self.numbers.any_left()
-        if self.placement is not None:  # room on switches is looked for when all have joined
+        if not self.placement.is_known_early:  # room on switches is looked for when all have joined
             return self.admission.victims(spec.priority, self._jobs.values(), bool)
         if not modes.of(spec.mode).is_sized:
             return []  # it shares slots; an aggregator that is full is no reason to end a job
@@ -208,7 +212,6 @@ class Registry:
 
     def _forest_of(self, job: Job) -> Forest:
         """What :meth:`place` gives it if there is room; raises what it raises otherwise."""
-        assert self.placement is not None
         assert not job.missing()
         host_nodes.check_nodes(job.name, job.members)
         forest = self.placement.forest(job.name, who_sends_to_switches(job.members))
@@ -270,12 +273,11 @@ class Registry:
         self._jobs[job.name] = job
 
     def join(self, name: str, rank: int, endpoint: Endpoint, *, token: str = "") -> Job:
-        """Adds a worker. The last one moves the job to STARTING and gives it its epoch; where
-        switches are a fabric, :meth:`place` does that next.
+        """Adds a worker. After the last one, :meth:`place` is next.
 
         Raises :class:`UnknownJobError`, :class:`JobTokenError`, :class:`JobRequestError` (rank),
         :class:`JobConflictError` (rank or address taken, job runs already),
-        :class:`JobPipesError`, :class:`HostNodesError` (nobody can join the job any more: end it).
+        :class:`JobPipesError` (nobody can join the job any more: end it).
         """
         job = self.get(name)
         check_token(job, token)
@@ -297,20 +299,7 @@ class Registry:
         if job.placed is not None:
             check_same_pipe(job, rank, endpoint, self.switches[job.island].pipe_of)
         job.members[rank] = endpoint
-        if job.placed is not None and not job.missing():
-            self._add_host_nodes(job)
-            self._complete(job)
         return job
-
-    def _add_host_nodes(self, job: Job) -> None:
-        """Of a job at one switch: raises :class:`HostNodesError`."""
-        try:
-            host_nodes.check_nodes(job.name, job.members)
-            root = Node(job.island, tuple(sorted(who_sends_to_switches(job.members))))
-            forest = self.sharing.forest(job, forest_of(Tree((root,))))
-            job.mapping.forest = self.with_host_nodes(job, forest)
-        except JobRequestError as error:
-            raise HostNodesError(str(error)) from None
 
     def with_host_nodes(self, job: Job, forest: Forest) -> Forest:
         """With nodes on hosts of its workers below. Raises :class:`JobRequestError`."""
@@ -449,7 +438,7 @@ class Registry:
                 f"job name {name[:MAX_NAME_CHARS]!r}: not 1 to {MAX_NAME_CHARS} printable"
                 " characters"
             )
-        if self.placement is None and not 1 <= contributions <= MAX_WORKERS:
+        if self.placement.is_known_early and not 1 <= contributions <= MAX_WORKERS:
             what = "contributions of hosts" if contributions != workers else "workers"
             raise JobRequestError(
                 f"job {name!r}: {contributions} {what}: one switch sums 1 to {MAX_WORKERS}"

@@ -111,9 +111,8 @@ def forest_of(registry: Registry, job: Job, forest: Forest | None, mode: str) ->
     sharing, now = registry.sharing, job.mapping.forest
     if forest is None and mode == job.mode:
         return now
-    port_to = None if registry.placement is None else registry.placement.port_to
     over = with_nodes_of(now, sharing.bare(job, forest or now))
-    return sharing.forest(job, over, port_to, mode=mode)
+    return sharing.forest(job, over, registry.placement.port_to, mode=mode)
 
 
 def _take(registry: Registry, job: Job, over: Forest, slots: int) -> dict[str, SlotRange]:

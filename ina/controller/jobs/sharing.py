@@ -79,12 +79,10 @@ class Sharing:
             raise JobRequestError(_runs_another(job, mode, next(iter(switches))))
         return able
 
-    def forest(
-        self, job: Job, over: Forest, port_to: PortTo | None = None, *, mode: str = ""
-    ) -> Forest:
+    def forest(self, job: Job, over: Forest, port_to: PortTo, *, mode: str = "") -> Forest:
         """The trees of a job that is to be summed ``over`` these, in ``mode``; by default its own.
 
-        ``port_to``: in a fabric, where hosts are. Raises :class:`JobRequestError`: a switch runs
+        ``port_to``: where hosts are. Raises :class:`JobRequestError`: a switch runs
         another mode's program, or what else the mode says.
         """
         mode = mode or job.mode
@@ -97,9 +95,9 @@ class Sharing:
         """What :meth:`forest` was given for this one, if it was of the mode that the job has."""
         return modes.of(job.mode).bare(over, self)
 
-    def tops(self, job: Job) -> list[str]:
+    def tops(self, job: Job, port_to: PortTo) -> list[str]:
         """Switches that may be the root of the placement's tree, as things are; all if none may."""
-        mode, asking = modes.of(job.mode), _asking(job)
+        mode, asking = modes.of(job.mode), _asking(job, port_to)
         switches = list(self.switches())
         found = [it for it in switches if self.is_up(it) and mode.may_top(asking, it, self)]
         return found or switches
@@ -184,7 +182,7 @@ class Sharing:
         return taken
 
 
-def _asking(job: Job, port_to: PortTo | None = None) -> Asking:
+def _asking(job: Job, port_to: PortTo) -> Asking:
     runs = job.members[0].aggregator if 0 in job.members else None
     return Asking(job.name, job.spec.slots, job.memory, runs, not job.missing(), port_to)
 

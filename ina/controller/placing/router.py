@@ -51,6 +51,8 @@ USUAL_STEP_BYTES = 100e6
 class Router:
     """Places jobs over a fabric; a :class:`~ina.controller.jobs.placement.Placement`."""
 
+    is_known_early = False
+
     def __init__(
         self,
         fabric: Fabric,
@@ -252,7 +254,7 @@ class Router:
         if job is not None and not modes.of(job.mode).is_striped:
             # Over the first of its trees alone, and sums need no slots of its own below the root.
             slots, stripes = 0, 1
-            tops = self._registry.sharing.tops(job)
+            tops = self._registry.sharing.tops(job, self.port_to)
             order = {name: number for number, name in enumerate(self.fabric.switches)}
             roots = tuple(order[name] for name in tops if name in order)
             levels_beside += self._registry.sharing.levels_above(job, tops)

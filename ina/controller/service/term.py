@@ -12,6 +12,7 @@ from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.events import EventBus
 from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.outages import StoredOutages
+from ina.controller.jobs.placement import Islands, Placement
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.sharing import Sharing
@@ -30,7 +31,7 @@ from ina.controller.switches.data_address import data_address
 from ina.controller.switches.link import SwitchLink
 from ina.controller.switches.plan import MARK_JOB
 from ina.controller.switches.switch import Switch
-from ina.controller.topology.from_config import aggregators_of, fabric_of
+from ina.controller.topology.from_config import aggregators_of, fabric_of, island_of
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
 from ina.fabric.graph import Fabric
@@ -65,10 +66,10 @@ class Term:
         self.registry = _registry(
             config, fabric, links, self.switches, outages, store, surroundings
         )
-        memory, router = self.registry.room, self.registry.placement
+        memory, placement = self.registry.room, self.registry.placement
         assert isinstance(memory, Memory)
-        assert router is None or isinstance(router, Router)
-        self.memory, self.router = memory, router
+        self.memory, self.router = memory, placement if isinstance(placement, Router) else None
+        router = self.router
         self.coordinator = Coordinator(
             *(self.registry, self.switches.values(), record),
             events=events,
@@ -160,7 +161,7 @@ def _registry(
         range(MARK_JOB + 1, min(capabilities(it.config.runs).jobs for it in links.values())),
         admission=admission_of(config),
         sharing=_sharing(config, fabric, links, switches, outages),
-        placement=None if outages is None else _router(config, fabric, links, outages),
+        placement=_placement(config, fabric, links, outages),
         room=lambda registry: Memory(config.jobs, registry, clock=surroundings.monotonic_s),
         surroundings=surroundings,
     )
@@ -199,12 +200,15 @@ def _sharing(
     )
 
 
-def _router(
-    config: Config, fabric: Fabric, links: Mapping[str, SwitchLink], outages: StoredOutages
-) -> Callable[[Registry], Router]:
+def _placement(
+    config: Config, fabric: Fabric, links: Mapping[str, SwitchLink], outages: StoredOutages | None
+) -> Callable[[Registry], Placement]:
     def number(switch: str, port: PortRef) -> int:
         return links[switch].port_number(port)
 
+    if outages is None:
+        islands = [island_of(config, switch) for switch in config.switches]
+        return lambda registry: Islands(registry, islands, number)
     return lambda registry: Router(fabric, number, config, registry, lambda: outages.down)
 
 

@@ -238,7 +238,6 @@ class WorkerService(rpc.ControllerServicer):
                 f" {MAX_JOIN_TIMEOUT_S:g}"
             )
         job = self._coordinator.registry.get(request.name)
-        # Of a job that is placed already, as where switches are islands, there is one.
         first = job.island or self._data_of(where, request).switch.name
         data = self._data[first]
         endpoint = endpoint_of(request, where, data)
@@ -339,13 +338,8 @@ class WorkerService(rpc.ControllerServicer):
         return None
 
     def _switch_of(self, where: str, addresses: Sequence[str]) -> str:
-        """Where a worker sends to by its host's addresses; empty: no switch is nearer than others.
-
-        Raises :class:`JobRequestError`.
-        """
+        """See :meth:`Placement.switch_of`; raises :class:`JobRequestError`."""
         placement = self._coordinator.registry.placement
-        if placement is None:
-            return ""
         return placement.switch_of([address_of(where, text) for text in addresses])
 
     def _data_of(self, where: str, request: pb2.JoinRequest) -> DataPath:
