@@ -12,6 +12,7 @@ from ina.trees.endpoint import Endpoint
 from ina.trees.forest import Forest
 from ina.trees.mapping import Mapping
 from ina.trees.slots import SlotRange, lanes_of
+from ina.trees.tree import Node, Tree
 
 
 class JobState(Enum):
@@ -167,6 +168,16 @@ class Job:
         return None if self.placed is None else self.placed.forest
 
     @property
+    def trees(self) -> tuple[Tree, ...]:
+        """Of its forest; none: they are not known yet."""
+        return () if self.placed is None else self.placed.forest.trees
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Of its first tree; those on hosts are in each."""
+        return self.trees[0].nodes if self.trees else ()
+
+    @property
     def memory(self) -> dict[str, SlotRange]:
         """By switch: its slots there, as far as that has still something of it."""
         return {} if self.placed is None else self.placed.memory
@@ -186,12 +197,12 @@ class Job:
         """The name of the switch that makes its results, or below that: of all the switch that
         comes first; empty: not known yet.
         """
-        return "" if self.forest is None else self.forest.switches[0]
+        return next((node.switch for node in self.nodes if node.host is None), "")
 
     @property
     def island(self) -> str:
         """The switch that its workers send to, where that is known early; else of no use."""
-        return "" if self.forest is None else self.forest.trees[0].switches[-1].switch
+        return self.trees[0].switches[-1].switch if self.trees else ""
 
     @property
     def slots(self) -> int:
@@ -246,7 +257,7 @@ class Job:
 
     def dependent(self, rank: int) -> tuple[int, ...]:
         """The other ranks whose parts go through a node that this rank's process runs."""
-        for node in () if self.forest is None else self.forest.trees[0]:  # hosts are in each
+        for node in self.nodes:
             if node.host is not None and node.host.rank == rank and node.ranks:
                 return tuple(other for other in node.ranks if other != rank)
         return ()
@@ -260,7 +271,7 @@ class Job:
     @property
     def shares_slots(self) -> bool:
         """Whether its slots at switches are other jobs', too; they are no range of its own."""
-        return self.forest is not None and self.forest.is_shared
+        return any(tree.is_shared for tree in self.trees)
 
     def shares_slots_of(self, switch: str) -> bool:
         """Whether it needs no slots of its own there, and is exact whatever becomes of any."""
@@ -277,7 +288,7 @@ class Job:
         restart of the controller, when members do not say of which node they are.
         """
         found: dict[int, Endpoint] = {}
-        for node in () if self.forest is None else self.forest.trees[0]:
+        for node in self.nodes:
             if node.host is None:
                 found |= {rank: self.members[rank] for rank in node.ranks if rank in self.members}
             elif node.ranks:

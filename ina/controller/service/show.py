@@ -144,8 +144,7 @@ def show_member(job: Job, rank: int, detector: FailureDetector) -> pb2.Member:
 
 
 def _first_switches(job: Job, rank: int) -> str:
-    nodes = () if job.forest is None else job.forest.first_nodes(rank)
-    return ", ".join(dict.fromkeys(node.switch for node in nodes))
+    return ", ".join(dict.fromkeys(tree.first_node(rank).switch for tree in job.trees))
 
 
 async def job_counters(switch: Switch, jobs: dict[int, Job]) -> list[pb2.Counter]:

@@ -97,13 +97,12 @@ def _counted(job: Job, counters: Iterable[pb2.Counter]) -> Counter[tuple[int, st
     Of numbers that are none of its trees', as of a mapping that it had, in the first tree of those
     that have the switch.
     """
-    assert job.forest is not None
     packets: Counter[tuple[int, str, str]] = Counter()
     numbers = job.mapping.numbers
     for it in counters:
         if it.job != job.name:
             continue
-        here = [at for at, tree in enumerate(job.forest) if it.switch in tree]
+        here = [at for at, tree in enumerate(job.trees) if it.switch in tree]
         own = [at for at in here if numbers[at] == it.index]
         for at in (own or here)[:1]:
             packets[at, it.switch, it.name] += it.packets
@@ -133,7 +132,7 @@ def _node(
 def counts_on_hosts(job: Job, detector: FailureDetector) -> dict[str, pb2.NodeCounts]:
     """What ranks said last that the nodes have counted which they run, by the nodes' names."""
     found = {}
-    for node in () if job.forest is None else job.forest.trees[0]:
+    for node in job.nodes:
         if node.host is None or node.host.rank not in job.members:
             continue
         report = detector.report(Member(job.epoch, node.host.rank))

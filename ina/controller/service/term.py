@@ -68,8 +68,8 @@ class Term:
         )
         memory, placement = self.registry.room, self.registry.placement
         assert isinstance(memory, Memory)
-        self.memory, self.router = memory, placement if isinstance(placement, Router) else None
-        router = self.router
+        self.memory = memory
+        router = placement if isinstance(placement, Router) else None
         self.coordinator = Coordinator(
             *(self.registry, self.switches.values(), record),
             events=events,
@@ -83,14 +83,13 @@ class Term:
             clock=clock,
             unix_clock=surroundings.unix_s,
         )
-        self.rebalancer = Rebalancer(memory, self.coordinator)
-        self.rerouter: Rerouter | None = None
-        if router is not None and outages is not None:
-            self.rerouter = Rerouter(
-                *(router, outages, self.coordinator, memory.decisions, clock),
-                surroundings.compute,
-            )
         self.windows = JobWindows(self.coordinator, fabric, config, clock=clock)
+        self._loops: list[FailureDetector | Rebalancer | JobWindows | Rerouter] = [
+            *(self.detector, Rebalancer(memory, self.coordinator), self.windows)
+        ]
+        if router is not None and outages is not None:
+            with_what = (router, outages, self.coordinator, memory.decisions, clock)
+            self._loops.append(Rerouter(*with_what, surroundings.compute))
         data = {
             name: DataPath(config, link.config, link.port_number) for name, link in links.items()
         }
@@ -115,22 +114,16 @@ class Term:
 
     def begin(self) -> None:
         """From now on workers' leases count."""
-        self.detector.start()
-        self._undo.push_async_callback(self.detector.close)
-        self.rebalancer.start()
-        self._undo.push_async_callback(self.rebalancer.close)
-        if self.rerouter is not None:
-            self.rerouter.start()
-            self._undo.push_async_callback(self.rerouter.close)
-        self.windows.start()
-        self._undo.push_async_callback(self.windows.close)
+        for loop in self._loops:
+            loop.start()
+            self._undo.push_async_callback(loop.close)
 
     def reconfigure(self, config: Config) -> None:
         """From now on, quotas and windows are those of ``config``."""
         self.registry.admission = admission_of(config)
         self.windows.reconfigure(config)
-        if self.router is not None:
-            self.router.reconfigure(config)
+        if isinstance(self.registry.placement, Router):
+            self.registry.placement.reconfigure(config)
 
     async def end(self, why: str) -> None:
         """Ends all calls under way; the switch keeps its entries. ``why`` is told to callers."""
