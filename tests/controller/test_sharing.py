@@ -20,7 +20,7 @@ from ina.controller.jobs.sharing import Sharing
 from ina.controller.memory import FirstFit, SharedSlots
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.capacity import Capacity
-from ina.fabric.graph import Fabric
+from ina.fabric.graph import Fabric, Place
 from ina.fabric.shapes import island
 from ina.trees.aggregators import AggregatorPlace, Aggregators
 from ina.trees.endpoint import Endpoint
@@ -36,6 +36,7 @@ from tests.controller.test_tree_jobs import drive
 OWN, SHARED, JOB_SLOTS = 64, 32, 16
 LANES = JOB_SLOTS // 2
 AGGREGATOR = HostNode(0, IPv4Address("10.0.0.1"), 4400, 5, switch_port=4, uplink_port=1)
+BEHIND = Place("s1", AGGREGATOR.switch_port)
 
 
 def capacity() -> Capacity:
@@ -64,7 +65,7 @@ def islands(
         EpochCounter(0),
         range(1, 100),
         sharing=Sharing(switches, Aggregators(Fabric(("s1",)), places), aggregators_a_job=a_job),
-        placement=lambda it: Islands(it, [island("s1", port=AGGREGATOR.switch_port)]),
+        placement=lambda it: Islands(it, [island("s1", {AGGREGATOR.address: BEHIND})]),
         admission=Admission({} if tenant is None else {"default": tenant}),
     )
 
