@@ -10,7 +10,9 @@ class RtoLimits:
     min_ns: int
     max_ns: int
 
-class NodeAddress:
+class Peer:
+    """As ina.protocol.peer has it, to the core; of IPv4 address 0: nobody."""
+
     def __init__(self, *, ipv4: int = 0, udp_port: int = 0) -> None: ...
     ipv4: int
     udp_port: int
@@ -25,7 +27,7 @@ class Tree:
         expected_bitmap: int,
         first_lane: int,
         lanes: int,
-        node: NodeAddress = ...,
+        node: Peer = ...,
     ) -> None: ...
     job: int
     worker: int
@@ -33,7 +35,7 @@ class Tree:
     expected_bitmap: int
     first_lane: int
     lanes: int
-    node: NodeAddress
+    node: Peer
 
 class Framing:
     """What stands in front of INA's header in a packet; native/host/core/framing.hpp."""

@@ -2,7 +2,7 @@ import enum
 from collections.abc import Callable, Sequence
 
 from ina._native.congestion import Choice
-from ina._native.host import TransportEngine, WorkerConfig, WorkerCounters
+from ina._native.host import Peer, TransportEngine, WorkerConfig, WorkerCounters
 
 class Marking(enum.Enum):
     NONE = ...
@@ -54,10 +54,9 @@ class SwitchSetup:
 class WorkerSetup:
     """Of a worker on a host; native/sim/worker.hpp says what each is."""
 
-    own: tuple[int, int]
-    to: tuple[int, int]
-    results_group: int
-    results_udp_port: int
+    own: Peer
+    to: Peer
+    results: Peer
     tos: int
     packet_cost_ns: int
     kibibyte_cost_ns: int

@@ -293,7 +293,7 @@ class Job:
                 found |= {rank: self.members[rank] for rank in node.ranks if rank in self.members}
             elif node.ranks:
                 at = node.host
-                found[at.rank] = Endpoint(at.address, at.udp_port, at.switch_port, at.mac, node=at)
+                found[at.rank] = Endpoint(at.peer, at.switch_port, node=at)
         return found
 
     def missing(self) -> list[int]:

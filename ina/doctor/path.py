@@ -15,6 +15,7 @@ from ina.doctor.job_verdict import switch_advice, switch_trouble
 from ina.doctor.machine import WANTED_RECEIVE_BUFFER_BYTES
 from ina.doctor.probe import Echo, Prober
 from ina.doctor.verdict import BothEnds, Step, judge_full, judge_small
+from ina.host.calls import switch_of
 from ina.host.errors import TransportError
 from ina.host.udp import open_socket
 from ina.p4.names import DEFAULT_MODE
@@ -80,7 +81,7 @@ def examine_path(
         except (grpc.RpcError, TransportError) as error:
             yield _refused(controller, error)
             return
-        way = BothEnds(sock.getsockname()[0], f"{created.switch_host}:{created.switch_udp_port}")
+        way = BothEnds(sock.getsockname()[0], str(switch_of(created)))
         undo.callback(_leave, worker, job, joined, timeout_s)
         yield Step(
             "controller", True, f"{controller} admits {way.host}; the switch is {way.switch}"
@@ -123,7 +124,7 @@ class _Asked:
             wire_version=VERSION,
         )
         created = self.worker.CreateJob(create, timeout=self.timeout_s)
-        sock = open_socket(created.switch_host, created.switch_udp_port, self.host)
+        sock = open_socket(switch_of(created), self.host)
         self.undo.callback(sock.close)
         own_host, own_port = sock.getsockname()
         join = pb2.JoinRequest(

@@ -32,6 +32,7 @@ from ina.host.stats import SessionStats
 from ina.host.ticket import Ticket
 from ina.host.trees import one_switch
 from ina.host.wishes import Wishes
+from ina.protocol.peer import Peer
 
 __all__ = [
     "ControllerError",
@@ -46,6 +47,8 @@ __all__ = [
     "JobFailedError",
     "MembershipEndedError",
     "OperationTimeoutError",
+
+    "Peer",
     "RanksDifferError",
     "RecoveryError",
     "Session",

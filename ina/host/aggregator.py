@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 
 
@@ -17,8 +18,7 @@ from ina.rpc import controller_pb2 as pb2
 class AggregatorPlace:
     """Where it is."""
 
-    host: str  # IPv4 address that switches see
-    udp_port: int
+    peer: Peer  # what switches see
     port: int  # its own port towards them
 
 

@@ -5,6 +5,7 @@ Whoever carries it (:class:`ina.host.member.client.Wire`) says the same.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import grpc
@@ -17,16 +18,19 @@ from ina.host.errors import (
     ControllerTimeoutError,
     ControllerUnavailableError,
     CorruptedSumError,
+    InvalidTicketError,
     JobEndedError,
     JobEvictedError,
     JobFailedError,
     MembershipEndedError,
     RanksDifferError,
     SwitchLostError,
+    TransportError,
     WorkerLostError,
 )
 from ina.host.ticket import Ticket
 from ina.host.trees import TreePlace
+from ina.protocol.peer import Peer
 from ina.protocol.spec import VERSION
 from ina.protocol.verify import checked_verify
 from ina.rpc import controller_pb2 as pb2
@@ -145,6 +149,28 @@ def check_created(created: pb2.CreateJobReply, address: str) -> None:
         )
 
 
+def switch_of(created: pb2.CreateJobReply) -> Peer:
+    """Return the switch that a worker first sends to. Raises TransportError."""
+    return _peer(created.switch_host, created.switch_udp_port, "the switch", TransportError)
+
+
+def results_of(created: pb2.CreateJobReply) -> Peer | None:
+    """Return the multicast group of results to several workers; None: there are none such.
+
+    Raises TransportError.
+    """
+    if not created.results_host:
+        return None
+    return _peer(created.results_host, created.results_udp_port, "results", TransportError)
+
+
+def _peer(host: str, udp_port: int, what: str, error: type[InaError]) -> Peer:
+    try:
+        return Peer.at((host, udp_port))
+    except ValueError:
+        raise error(f"{what}: host {host!r} is no IPv4 address") from None
+
+
 def ticket_of(job: str, rank: int, created: pb2.CreateJobReply, joined: pb2.JoinReply) -> Ticket:
     """Return the place that was granted. Raises what is wrong with it: InvalidInputError."""
     return Ticket(
@@ -154,7 +180,7 @@ def ticket_of(job: str, rank: int, created: pb2.CreateJobReply, joined: pb2.Join
         world_size=joined.world_size,
         slots=joined.slots,
         values_per_packet=created.values_per_packet,
-        trees=tuple(map(_tree_place, joined.trees)),
+        trees=_tree_places(joined.trees),
         congestion=congestion_of(joined),
         mode=created.mode,
         verify=checked_verify("the controller's verify", joined.verify),
@@ -173,21 +199,23 @@ def remapped(ticket: Ticket, mapping: pb2.Mapping) -> Ticket:
         slots=mapping.slots,
         mode=mapping.mode,
         congestion=congestion_of(mapping) if mapping.HasField("congestion") else ticket.congestion,
-        trees=tuple(map(_tree_place, mapping.trees)),
+        trees=_tree_places(mapping.trees),
     )
 
 
-def _tree_place(tree: pb2.Tree) -> TreePlace:
-    return TreePlace(
-        job=tree.job,
-        host=tree.host,
-        udp_port=tree.udp_port,
-        worker=tree.worker,
-        path=tree.path,
-        expected_bitmap=tree.expected_bitmap,
-        first_lane=tree.first_lane,
-        lanes=tree.lanes,
-        node=tree.node,
+def _tree_places(trees: Iterable[pb2.Tree]) -> tuple[TreePlace, ...]:
+    return tuple(
+        TreePlace(
+            job=tree.job,
+            peer=_peer(tree.host, tree.udp_port, f"tree {number}", InvalidTicketError),
+            worker=tree.worker,
+            path=tree.path,
+            expected_bitmap=tree.expected_bitmap,
+            first_lane=tree.first_lane,
+            lanes=tree.lanes,
+            node=tree.node,
+        )
+        for number, tree in enumerate(trees)
     )
 
 

@@ -28,13 +28,12 @@ class Joined:
         The line of the log that is asked for first when a job is slow.
         """
         ticket, link = self.grant.ticket, self.grant.link
-        host, port = link.address
         multicast = ", results by IP multicast" if link.is_listening else ""
         verified = "" if ticket.verify == "off" else f"; sums verified ({ticket.verify})"
         threads = f"{stats.threads} thread{'s' if stats.threads > 1 else ''}"
         return (
             f"{failure.who(ticket)} reaches the switch over {link.name}:"
-            f" from {host}:{port}{multicast}; window {stats.window} packets, at most"
+            f" from {link.own}{multicast}; window {stats.window} packets, at most"
             f" {stats.in_flight_limit} in flight; {ticket.values_per_packet} values a packet;"
             f" {threads}{verified}; receive buffer {stats.receive_buffer_bytes} bytes;"
             f" job number {ticket.job}, epoch {ticket.epoch}{_trees(ticket)};"

@@ -11,6 +11,7 @@ from ina.host.errors import NoSwitchHereError, TransportError
 from ina.host.member.join_link import JoinLink
 from ina.host.shm import ShmLink
 from ina.host.udp import UdpLink
+from ina.protocol.peer import Peer
 
 _log = logging.getLogger(__name__)
 
@@ -38,19 +39,18 @@ def check_transport(name: str, value: str) -> None:
 def open_link(
     who: str,
     transport: TransportName,
-    switch: tuple[str, int],
+    switch: Peer,
     switch_shm: str,
     own_host: str | None,
     packets: int,
     packet_bytes: int,
-    results: tuple[str, int] | None = None,
+    results: Peer | None = None,
 ) -> SwitchLink:
     """Open the way to the switch that `transport` asks for.
 
-    `who`: for messages. `switch`: its IPv4 address and UDP port; `switch_shm`: the address of its
-    shared-memory port, or empty. `packets` of at most `packet_bytes` may be in flight.
-    `results`: multicast group and UDP port of results to several workers, if there are such; a
-    worker that cannot listen there does without.
+    `who`: for messages. `switch_shm`: the address of the switch's shared-memory port, or empty.
+    `packets` of at most `packet_bytes` may be in flight. `results`: the multicast group of results
+    to several workers, if there are such; a worker that cannot listen there does without.
     Raises TransportError.
     """
     if transport == "shm" and not switch_shm:
@@ -66,7 +66,7 @@ def open_link(
             if transport == "shm":
                 raise
             _log.warning("%s: UDP instead of shared memory: %s", who, error)
-    link = UdpLink.open(*switch, own_host)
+    link = UdpLink.open(switch, own_host)
     try:
         link.check_mtu(who, packet_bytes)
     except TransportError:
@@ -74,7 +74,7 @@ def open_link(
         raise
     if results is not None:
         try:
-            link.listen(*results)
+            link.listen(results)
         except TransportError as error:
             _log.warning("%s: %s; the switch will send it results of its own", who, error)
     return link

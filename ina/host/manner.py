@@ -12,6 +12,7 @@ from ina.host.member.join_link import JoinLink
 from ina.host.options import WorkerOptions
 from ina.host.ticket import Ticket
 from ina.host.windows import Windows
+from ina.protocol.peer import Peer
 
 _M = TypeVar("_M", bound="Manner")
 
@@ -24,7 +25,7 @@ class Manner:
     rto: RtoLimits
     keep_results: bool
     congestion: Congestion | None  # None: as the controller says
-    leads_to: tuple[str, int]  # IPv4 address and UDP port that the link leads to
+    leads_to: Peer  # the node that the link leads to
     framing: Framing = field(default_factory=Framing)  # of the link's packets
     windows: Windows = field(init=False)
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 
 
@@ -20,8 +21,7 @@ class NodePlace:
 
     rank: int  # in whose process it runs: the lowest of those that send to it
     shm: str  # abstract Unix address where its ranks attach, "@..."
-    host: str  # IPv4 address that the switch above sees as the node's
-    udp_port: int
+    peer: Peer  # what the switch above sees as the node
     uplink_port: int  # the node's own port towards that switch
 
 

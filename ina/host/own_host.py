@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ina.host.calls import results_of, switch_of
 from ina.host.errors import TransportError
 from ina.host.link import SwitchLink, open_link
 from ina.host.member.join import JoinRequest
@@ -43,12 +44,12 @@ class RealHost:
         link = open_link(
             self._who,
             "auto" if has_node else options.transport,
-            (created.switch_host, created.switch_udp_port),
+            switch_of(created),
             created.switch_shm,
             options.host,
             packets,
             packet_bytes,
-            (created.results_host, created.results_udp_port) if created.results_host else None,
+            results_of(created),
         )
         if node is None or not has_node or isinstance(link, ShmLink):
             return link, None
@@ -56,7 +57,7 @@ class RealHost:
             place = node.open(
                 created.values_per_packet,
                 created.slots,
-                own_host=link.address[0],
+                own_host=link.own.place[0],
                 switch_host=created.switch_host,
                 timeout_s=left_s,
             )

@@ -154,7 +154,7 @@ class Session:
         packets; 0: no limit but W and the socket's buffer. Raises InvalidInputError,
         TransportError.
         """
-        own = UdpLink.open(*ticket.switch) if sock is None else UdpLink(sock)
+        own = UdpLink.open(ticket.switch) if sock is None else UdpLink(sock)
         try:
             return cls(ticket, own, options, max_in_flight=max_in_flight)
         except BaseException:

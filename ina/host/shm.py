@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import ipaddress
 import os
 import socket
 import struct
+from ipaddress import IPv4Address
 
 from ina.extension import shm
 from ina.extension.host import Framing, RtoLimits, Transport, TransportOptions, WorkerConfig
 from ina.host.errors import NoSwitchHereError, TransportError
+from ina.protocol.peer import Peer
 
 _UCRED = struct.Struct("=iII")  # pid, uid, gid
 _TIMEVAL = struct.Struct("@ll")  # seconds, microseconds
@@ -34,7 +35,7 @@ class ShmLink:
 
     name = "shared memory"
     is_shm = True
-    leads_to: tuple[str, int] | None = None
+    leads_to: Peer | None = None
     # Nothing is lost there, unless a test wants it: what is late waits for a processor.
     rto = RtoLimits(initial_ns=20_000_000, min_ns=10_000_000)
     framing = Framing()
@@ -51,9 +52,9 @@ class ShmLink:
         self._fds = fds
         self._cells, self._packet_bytes = cells, packet_bytes
         self.switch_port = welcome.switch_port
-        self.address = (str(ipaddress.IPv4Address(welcome.address)), welcome.udp_port)
+        self.own = Peer(IPv4Address(welcome.address), welcome.udp_port)
 
-    def lead_to(self, host: str, udp_port: int) -> None:
+    def lead_to(self, node: Peer) -> None:
         """It leads to who has the memory, whatever addresses that goes by."""
 
     @classmethod

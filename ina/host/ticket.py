@@ -11,6 +11,7 @@ from ina.extension.host import RtoLimits, VerifyMode, WorkerConfig
 from ina.host.errors import InvalidTicketError, WorldSizeError
 from ina.host.trees import TreePlace, check_trees
 from ina.p4.names import DEFAULT_MODE
+from ina.protocol.peer import Peer
 from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.protocol.verify import CHECK_KEY_BYTES, Verify, checked_verify
 
@@ -86,9 +87,9 @@ class Ticket:
         return self.trees[0].job
 
     @property
-    def switch(self) -> tuple[str, int]:
-        """IPv4 address and UDP port of the first node of its first tree."""
-        return self.trees[0].address
+    def switch(self) -> Peer:
+        """The first node of its first tree."""
+        return self.trees[0].peer
 
     @property
     def lanes(self) -> int:
@@ -112,7 +113,7 @@ class Ticket:
         stall_timeout_ns: int,
         rto: RtoLimits,
         keep_results: bool,
-        leads_to: tuple[str, int] | None = None,
+        leads_to: Peer | None = None,
     ) -> WorkerConfig:
         """What the core knows of the job, and how it shall behave in it.
 

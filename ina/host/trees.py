@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import AddressValueError, IPv4Address
 
-from ina.extension.host import NodeAddress, Tree
+from ina.extension import host as native
 from ina.host.errors import InvalidTicketError
+from ina.protocol.peer import Peer
 from ina.protocol.spec import MAX_WORKERS, PATH_BITS, PATH_BITS_PER_LEVEL, path_of
 
 MAX_TREES = 16
@@ -19,8 +19,7 @@ class TreePlace:
     """A worker's place in one tree. Immutable and picklable."""
 
     job: int  # the header's job number in the packets of this tree, 0..65535
-    host: str  # IPv4 address of its first node, where contributions go
-    udp_port: int
+    peer: Peer  # its first node, where contributions go
     worker: int  # this worker's index among that node's children, 0..31
     path: int  # the way down to this worker from the root, 24 bits (ina.protocol.spec.path_of)
     expected_bitmap: int  # contributors that a whole result names: the root's children
@@ -29,41 +28,35 @@ class TreePlace:
     node: str = ""  # the first node's name, for people; empty: not known
 
     @property
-    def address(self) -> tuple[str, int]:
-        """Of its first node."""
-        return self.host, self.udp_port
-
-    @property
     def where(self) -> str:
         """Its first node, for people: "leaf1 at 10.0.0.1:17760"."""
-        address = f"{self.host}:{self.udp_port}"
-        return f"{self.node} at {address}" if self.node else address
+        return f"{self.node} at {self.peer}" if self.node else str(self.peer)
 
     @property
     def lanes_text(self) -> str:
         """``0-31``."""
         return f"{self.first_lane}-{self.first_lane + self.lanes - 1}"
 
-    def native(self, usual: tuple[str, int] | None = None) -> Tree:
+    def native(self, usual: Peer | None = None) -> native.Tree:
         """As the core is told. `usual`: the node that its link leads to without being told."""
-        node = NodeAddress()
-        if self.address != usual:
-            node = NodeAddress(ipv4=int(IPv4Address(self.host)), udp_port=self.udp_port)
-        return Tree(
+        return native.Tree(
             job=self.job,
             worker=self.worker,
             path=self.path,
             expected_bitmap=self.expected_bitmap,
             first_lane=self.first_lane,
             lanes=self.lanes,
-            node=node,
+            node=native.Peer() if self.peer == usual else native_peer(self.peer),
         )
 
 
-def one_switch(
-    job: int, rank: int, world_size: int, slots: int, address: tuple[str, int]
-) -> tuple[TreePlace]:
-    """A rank's place where one switch, at this IPv4 address and UDP port, sums all of them.
+def native_peer(at: Peer) -> native.Peer:
+    """As the core is told."""
+    return native.Peer(ipv4=int(at.address), udp_port=at.udp_port)
+
+
+def one_switch(job: int, rank: int, world_size: int, slots: int, switch: Peer) -> tuple[TreePlace]:
+    """A rank's place where one switch sums all of them.
 
     `slots`: the job's, both versions. Raises InvalidTicketError: more ranks than it can sum.
     """
@@ -73,7 +66,7 @@ def one_switch(
         )
     bitmap = (1 << world_size) - 1
     lanes = 1 << max(0, slots.bit_length() - 2)
-    return (TreePlace(job, *address, rank, path_of((rank,)), bitmap, 0, lanes),)
+    return (TreePlace(job, switch, rank, path_of((rank,)), bitmap, 0, lanes),)
 
 
 def check_trees(who: str, trees: Sequence[TreePlace], lanes: int) -> None:
@@ -83,20 +76,15 @@ def check_trees(who: str, trees: Sequence[TreePlace], lanes: int) -> None:
     next_lane = 0
     for number, tree in enumerate(trees):
         where = f"{who}: tree {number}"
-        try:
-            IPv4Address(tree.host)
-        except AddressValueError:
-            raise InvalidTicketError(f"{where}: host {tree.host!r} is no IPv4 address") from None
-        for name, low, high in (
-            ("job", 0, 0xFFFF),
-            ("udp_port", 1, 0xFFFF),
-            ("worker", 0, MAX_WORKERS - 1),
-            ("path", 0, (1 << PATH_BITS) - 1),
-            ("expected_bitmap", 1, 0xFFFFFFFF),
-            ("first_lane", next_lane, next_lane),
-            ("lanes", 1, lanes - next_lane),
+        for name, value, low, high in (
+            ("job", tree.job, 0, 0xFFFF),
+            ("udp_port", tree.peer.udp_port, 1, 0xFFFF),
+            ("worker", tree.worker, 0, MAX_WORKERS - 1),
+            ("path", tree.path, 0, (1 << PATH_BITS) - 1),
+            ("expected_bitmap", tree.expected_bitmap, 1, 0xFFFFFFFF),
+            ("first_lane", tree.first_lane, next_lane, next_lane),
+            ("lanes", tree.lanes, 1, lanes - next_lane),
         ):
-            value = getattr(tree, name)
             if not low <= value <= high:
                 must = f"{low}..{high}" if low != high else f"{low}"
                 raise InvalidTicketError(f"{where}: {name} is {value}, must be {must}")

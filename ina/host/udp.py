@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import ipaddress
 import socket
 
 from ina.extension.host import Framing, RtoLimits, Transport, TransportOptions, WorkerConfig
 from ina.host.errors import TransportError
 from ina.host.own_addresses import why_not_own
 from ina.p4.builds import IP_UDP_HEADER_BYTES, socket_mtu_bytes
+from ina.protocol.peer import Peer
 
 # The kernel grants at most net.core.rmem_max; the packets in flight are limited to what it grants.
 _RECEIVE_BUFFER_BYTES = 8 << 20
@@ -29,35 +29,36 @@ class UdpLink:
         """Take over `sock`."""
         self._socket = sock
         self._group: socket.socket | None = None
-        host, port = sock.getpeername()
-        self.leads_to: tuple[str, int] | None = (host, port)
-        self.name = f"UDP {host}:{port}"
-        self.address: tuple[str, int] = sock.getsockname()
+        self.own = Peer.at(sock.getsockname())
+        self._lead_to(Peer.at(sock.getpeername()))
 
     @classmethod
-    def open(cls, switch_host: str, switch_udp_port: int, own_host: str | None = None) -> UdpLink:
+    def open(cls, switch: Peer, own_host: str | None = None) -> UdpLink:
         """Open a socket as open_socket() does."""
-        return cls(open_socket(switch_host, switch_udp_port, own_host))
+        return cls(open_socket(switch, own_host))
 
-    def lead_to(self, host: str, udp_port: int) -> None:
+    def lead_to(self, node: Peer) -> None:
         """Connect it to another node than it asked the controller for. Raises TransportError.
 
         To be called before transport(). Its own address, which the controller knows, stays.
         """
-        if self.leads_to == (host, udp_port):
+        if self.leads_to == node:
             return
         try:
-            self._socket.connect((host, udp_port))
+            self._socket.connect(node.place)
         except OSError as error:
-            raise TransportError(f"{self.name}: to {host}:{udp_port}: {error.strerror}") from None
-        if self._socket.getsockname() != self.address:
-            here, known = self._socket.getsockname()[0], self.address[0]
+            raise TransportError(f"{self.name}: to {node}: {error.strerror}") from None
+        here = Peer.at(self._socket.getsockname())
+        if here != self.own:
             raise TransportError(
-                f"{self.name}: {host} is reached from {here}, and the controller knows {known}: say"
-                " which by INA_HOST"
+                f"{self.name}: {node.address} is reached from {here.address}, and the controller"
+                f" knows {self.own.address}: say which by INA_HOST"
             )
-        self.leads_to = (host, udp_port)
-        self.name = f"UDP {host}:{udp_port}"
+        self._lead_to(node)
+
+    def _lead_to(self, node: Peer) -> None:
+        self.leads_to: Peer | None = node
+        self.name = f"UDP {node}"
 
     def set_dscp(self, dscp: int) -> None:
         """What its packets carry, 0 to 63. The ECN bits are the transport's."""
@@ -85,12 +86,12 @@ class UdpLink:
         """Whether results that the switch sends to several workers at once come here, too."""
         return self._group is not None
 
-    def listen(self, group: str, udp_port: int) -> None:
+    def listen(self, group: Peer) -> None:
         """Listen at an IP multicast group, for what comes from the switch. Raises TransportError.
 
         To be called before transport(), and once.
         """
-        self._group = open_group_socket(group, udp_port, self._socket)
+        self._group = open_group_socket(group, self._socket)
 
     def stop_listening(self) -> None:
         """Leave the group. Idempotent."""
@@ -98,7 +99,7 @@ class UdpLink:
         if group is None:
             return
         with contextlib.suppress(OSError):  # the interface may be gone, and the membership with it
-            membership = _ip_mreq(group.getsockname()[0], self.address[0])
+            membership = _ip_mreq(group.getsockname()[0], self.own.place[0])
             group.setsockopt(socket.IPPROTO_IP, socket.IP_DROP_MEMBERSHIP, membership)
         group.close()
 
@@ -123,9 +124,7 @@ class UdpLink:
             group.close()
 
 
-def open_socket(
-    switch_host: str, switch_udp_port: int, own_host: str | None = None
-) -> socket.socket:
+def open_socket(switch: Peer, own_host: str | None = None) -> socket.socket:
     """Return a UDP socket connected to the switch, bound to `own_host` if given.
 
     Its own port is any free one; connecting makes the kernel refuse datagrams from elsewhere.
@@ -134,18 +133,18 @@ def open_socket(
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
     try:
         sock.bind((own_host or "", 0))
-        sock.connect((switch_host, switch_udp_port))
+        sock.connect(switch.place)
     except OSError as error:
         sock.close()
         why = str(error)
         if error.errno == errno.EADDRNOTAVAIL and own_host:
             why = why_not_own(own_host) or why
-        where = f"{switch_host}:{switch_udp_port}" + (f" from {own_host}" if own_host else "")
+        where = f"{switch} from {own_host}" if own_host else str(switch)
         raise TransportError(f"no UDP socket towards the switch at {where}: {why}") from None
     return sock
 
 
-def open_group_socket(group: str, udp_port: int, connected: socket.socket) -> socket.socket:
+def open_group_socket(group: Peer, connected: socket.socket) -> socket.socket:
     """Return a UDP socket that gets what the switch sends to a multicast group, and nothing else.
 
     `connected`: a socket that is connected to the switch; its own address says which of the host's
@@ -155,18 +154,20 @@ def open_group_socket(group: str, udp_port: int, connected: socket.socket) -> so
     own_host, switch = connected.getsockname()[0], connected.getpeername()
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
     try:
-        if not ipaddress.IPv4Address(group).is_multicast:
+        if not group.address.is_multicast:
             raise OSError("it is no IPv4 multicast group")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Of this group alone, and nothing of it before the kernel knows whom to admit.
         sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
-        sock.bind((group, udp_port))
+        sock.bind(group.place)
         sock.connect(switch)
-        sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, _ip_mreq(group, own_host))
-    except (OSError, ValueError) as error:
+        sock.setsockopt(
+            socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, _ip_mreq(group.place[0], own_host)
+        )
+    except OSError as error:
         sock.close()
         raise TransportError(
-            f"cannot listen for results at {group}:{udp_port} from {own_host}: {error}"
+            f"cannot listen for results at {group} from {own_host}: {error}"
         ) from None
     return sock
 

@@ -11,10 +11,9 @@ from ipaddress import IPv4Address
 
 from ina.p4 import names
 from ina.protocol.addresses import multicast_mac_of
+from ina.protocol.peer import Peer
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT, Kind
 from ina.tables.values import Entry
-from ina.trees.data_address import DataAddress
-from ina.trees.endpoint import Endpoint
 from ina.trees.mapping import Part
 from ina.trees.slots import SlotRange
 from ina.trees.tree import Node
@@ -27,9 +26,7 @@ EPOCH_BITS = 16
 class Neighbour:
     """Whom a node exchanges a job's packets with."""
 
-    address: IPv4Address
-    udp_port: int
-    mac: int
+    peer: Peer
     port: int
     """The node's port that it is behind."""
 
@@ -78,19 +75,10 @@ class Place:
         return {**place, "own_level": tree.level(node), "path_mask": tree.path_mask(node)}
 
 
-def worker_at(at: Endpoint, port: int) -> Neighbour:
-    """A worker, behind a port of this switch."""
-    return Neighbour(at.address, at.udp_port, at.mac_address, port)
-
-
-def switch_at(where: DataAddress, port: int) -> Neighbour:
-    """Another switch, behind a port of this one."""
-    return Neighbour(where.address, where.udp_port, where.mac, port)
-
-
 def through(whom: Neighbour, routers: Mapping[int, int]) -> Neighbour:
     """The same, by way of the switch that routes behind that port, if one does."""
-    return replace(whom, mac=routers.get(whom.port, whom.mac))
+    mac = routers.get(whom.port, whom.peer.mac)
+    return replace(whom, peer=replace(whom.peer, mac=mac))
 
 
 def member(at: Place, index: int, action: str, **params: int) -> Entry:
@@ -121,21 +109,14 @@ def parent_member(part: Part, index: int, parent: Neighbour) -> Entry:
 def receiver(at: Place, index: int, whom: Neighbour) -> Entry:
     """Where a child gets results, or the parent sums."""
     match = (("job", at.part.number), ("worker", index))
-    return Entry(names.RECEIVERS, match, names.ADDRESS, _to(whom))
+    return Entry(names.RECEIVERS, match, names.ADDRESS, whom.peer.reached)
 
 
 def shared_receiver(part: Part, group: IPv4Address) -> Entry:
     """Where one copy reaches all workers that share it."""
-    return Entry(
-        names.RECEIVERS,
-        (("job", part.number), ("worker", ALL_WORKERS)),
-        names.ADDRESS,
-        (
-            ("dst_mac", multicast_mac_of(group)),
-            ("dst_addr", int(group)),
-            ("dst_port", RESULTS_UDP_PORT),
-        ),
-    )
+    match = (("job", part.number), ("worker", ALL_WORKERS))
+    all_of_them = Peer(group, RESULTS_UDP_PORT, multicast_mac_of(group))
+    return Entry(names.RECEIVERS, match, names.ADDRESS, all_of_them.reached)
 
 
 def way_down(part: Part, way: int, index: int, child: Neighbour) -> Entry:
@@ -156,18 +137,9 @@ def low_epoch(epoch: int) -> int:
 def _from(part: Part, index: int, whom: Neighbour, kind: Kind) -> tuple[tuple[str, int], ...]:
     return (
         ("ingress_port", whom.port),
-        ("src_addr", int(whom.address)),
-        ("src_port", whom.udp_port),
+        *whom.peer.admits,
         ("job", part.number),
         ("epoch", low_epoch(part.epoch)),
         ("worker", index),
         ("kind", int(kind)),
-    )
-
-
-def _to(whom: Neighbour) -> tuple[tuple[str, int], ...]:
-    return (
-        ("dst_mac", whom.mac),
-        ("dst_addr", int(whom.address)),
-        ("dst_port", whom.udp_port),
     )

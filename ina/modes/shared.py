@@ -80,7 +80,7 @@ class Shared(Mode):
         if site.makes_results(switch):
             return True
         if site.is_embedded:
-            return asking.runs is None or site.leads_to(switch, asking.runs.address)
+            return asking.runs is None or site.leads_to(switch, asking.runs.peer.address)
         above = site.above(switch)
         return above is None or any(_is_usable(it, site) for it in above)
 
@@ -94,7 +94,7 @@ class Shared(Mode):
         if site.is_embedded:
             runs = asking.runs
             if runs is not None:
-                port = asking.port_to(top, runs.address)
+                port = asking.port_to(top, runs.peer.address)
                 return [Above(Node(runs.name, (), (top,), (runs.uplink_port,), host=runs), port)]
             if not asking.is_whole:
                 return []

@@ -13,6 +13,7 @@ from finsy.proto import p4r
 from ina import modes
 from ina.host.aggregator import AggregatorPlace
 from ina.p4 import compiled
+from ina.protocol.peer import Peer
 from ina.protocol.spec import UDP_PORT
 from ina.rpc import controller_pb2 as pb2
 from ina.sim.fabric import SimSwitch
@@ -45,7 +46,7 @@ class OwnAggregator:
         """Starts it; may be called again. Returns where it is."""
         if self._runs is None:
             self._runs = self._switch.power_on()
-        return AggregatorPlace(str(self._address), UDP_PORT, DOWN_PORT)
+        return AggregatorPlace(Peer(self._address, UDP_PORT), DOWN_PORT)
 
     def counts(self) -> pb2.NodeCounts | None:
         """Nobody asks for them."""

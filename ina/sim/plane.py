@@ -27,6 +27,7 @@ from ina.controller.job import Job
 from ina.controller.store.rows import put_epoch
 from ina.controller.store.sqlite import SqliteDatabase
 from ina.host.options import WorkerOptions
+from ina.protocol.peer import Peer
 from ina.protocol.spec import UDP_PORT
 from ina.sim.agent import SwitchAgent
 from ina.sim.controller import SimController, observe
@@ -160,8 +161,8 @@ class ControlPlane:
             ],
         )
         place = Seat(
-            job, rank, world_size, self.fabric.hosts[host], self.fabric.topology.addresses[host],
-            udp_port, options, **seat,
+            job, rank, world_size, self.fabric.hosts[host],
+            Peer(self.fabric.topology.addresses[host], udp_port), options, **seat,
         )  # fmt: skip
         made = Rank(self.loop, self.fabric.network, process, wire, place)
         self.ranks.append(made)

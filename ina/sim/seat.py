@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Address
 
 from ina.congestion import Choice
 from ina.extension import sim as native
 from ina.extension.host import Framing, RtoLimits, WorkerConfig
+from ina.host.calls import results_of
 from ina.host.manner import Manner
 from ina.host.member.join import Grant
 from ina.host.options import WorkerOptions
 from ina.host.ticket import Ticket
+from ina.host.trees import native_peer
+from ina.protocol.peer import Peer
 from ina.protocol.serial import SERIAL_BITS
 from ina.rpc import controller_pb2 as pb2
 from ina.sim.own_aggregator import OwnAggregator
@@ -30,8 +32,7 @@ class Seat:
     rank: int
     world_size: int
     host: native.Host
-    address: IPv4Address
-    udp_port: int
+    own: Peer
     options: WorkerOptions = OPTIONS
     wraps_after: int = 0
     """Sequence numbers, or a few more, of each mapping: then they wrap. 0: they begin at 0."""
@@ -61,17 +62,17 @@ class SimLink:
     is_shm = False
     framing = Framing()
     rto = RtoLimits()
-    leads_to: tuple[str, int] | None = None
+    leads_to: Peer | None = None
 
     def __init__(self, seat: Seat, created: pb2.CreateJobReply) -> None:
         """``created``: what the controller has said of the job."""
         self._seat, self._created = seat, created
         self._dscp = 0
-        self.address = (str(seat.address), seat.udp_port)
+        self.own = seat.own
         self.switch_port = seat.switch_port
         self.is_listening = seat.shares_results and bool(created.results_host)
 
-    def lead_to(self, host: str, udp_port: int) -> None:
+    def lead_to(self, node: Peer) -> None:
         """It goes by the ticket."""
 
     def set_dscp(self, dscp: int) -> None:
@@ -94,8 +95,8 @@ class SimLink:
         """
         seat, ticket, created = self._seat, grant.ticket, self._created
         setup = native.WorkerSetup(
-            own=(int(seat.address), seat.udp_port),
-            to=(int(IPv4Address(ticket.switch[0])), ticket.switch[1]),
+            own=native_peer(seat.own),
+            to=native_peer(ticket.switch),
             tos=self._dscp << 2 | _ECN_CAPABLE,
             packet_cost_ns=seat.packet_cost_ns,
             kibibyte_cost_ns=seat.kibibyte_cost_ns,
@@ -105,9 +106,9 @@ class SimLink:
             wake_jitter_ns=seat.wake_jitter_ns,
             max_in_flight=grant.window,
         )
-        if self.is_listening:
-            setup.results_group = int(IPv4Address(created.results_host))
-            setup.results_udp_port = created.results_udp_port
+        group = results_of(created)
+        if self.is_listening and group is not None:
+            setup.results = native_peer(group)
         choice: Choice = manner.choice(ticket)
         return network.add_worker(seat.host, name, setup, manner.config(ticket), choice)
 
@@ -120,11 +121,11 @@ class SimHost:
 
     def addresses(self, controller: str) -> Sequence[str]:
         """It has one."""
-        return [str(self._seat.address)]
+        return [str(self._seat.own.address)]
 
     def towards(self, host: str) -> str:
         """The same."""
-        return str(self._seat.address)
+        return str(self._seat.own.address)
 
     def open(self, created: pb2.CreateJobReply, left_s: float) -> tuple[SimLink, None]:
         """The way to the switch; no host of a virtual network has a node."""

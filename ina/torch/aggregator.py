@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ina import modes
 from ina.host.aggregator import AggregatorPlace
+from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class LocalAggregator:
 
             mode = modes.of_aggregators().program
             self._switch = AggregatorSwitch(values, own_host, mode)
-            self._place = AggregatorPlace(*self._switch.address, DOWN_PORT)
+            self._place = AggregatorPlace(Peer.at(self._switch.address), DOWN_PORT)
         return self._place
 
     def program(self, entities: Sequence[bytes], job: int) -> None:

@@ -22,6 +22,7 @@ from ina import __version__
 from ina.errors import InaError
 from ina.host.errors import TransportError
 from ina.host.node import NodePlace
+from ina.protocol.peer import Peer
 from ina.protocol.spec import MAX_WORKERS
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.ranks import ranks_text
@@ -164,9 +165,9 @@ class LocalNode:
                 *(self._rank, ranks_text(self._ranks), error),
             )
             return None
-        host, udp_port = self._switch.uplink
-        place = NodePlace(self._rank, self._switch.shm, host, udp_port, UPLINK_PORT)
-        self._store.set(self._key, json.dumps(vars(place)))
+        at = Peer.at(self._switch.uplink)
+        place = NodePlace(self._rank, self._switch.shm, at, UPLINK_PORT)
+        self._store.set(self._key, json.dumps({**vars(place), "peer": at.place}))
         return place
 
     def _follow(self, timeout_s: float) -> NodePlace | None:
@@ -181,7 +182,7 @@ class LocalNode:
         except RendezvousError as error:
             raise TransportError(f"rank {self._rank}: {error}") from None
         said = json.loads(self._store.get(self._key))
-        return None if "error" in said else NodePlace(**said)
+        return None if "error" in said else NodePlace(**{**said, "peer": Peer.at(said["peer"])})
 
 
 def find(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
-from ina.protocol.addresses import mac_of, place_of
+from ina.protocol.peer import Peer
 from ina.trees.tree import HostNode
 
 
@@ -13,11 +13,8 @@ from ina.trees.tree import HostNode
 class Endpoint:
     """Where a worker is, as the switch that it sends to sees it, or its host's node."""
 
-    address: IPv4Address
-    udp_port: int
+    peer: Peer
     switch_port: int
-    mac: int | None = None
-    """48 bits; None: derived from the address, as the soft switch's UDP ports do."""
     results_group: IPv4Address | None = None
     """Where it listens for results by IP multicast; None: it wants results of its own."""
     process: str = field(default="", compare=False)
@@ -30,24 +27,17 @@ class Endpoint:
     """What its process runs to make the job's results, in mode ``shared``; None: nothing."""
 
     @property
-    def mac_address(self) -> int:
-        """The MAC address to send to."""
-        return mac_of(self.address) if self.mac is None else self.mac
-
-    @property
     def at_switch(self) -> Endpoint:
         """Where its part comes from as a switch sees it: its host's node, where it has one."""
         if self.node is None:
             return self
         return Endpoint(
-            self.node.address,
-            self.node.udp_port,
+            self.node.peer,
             self.node.switch_port,
-            self.node.mac,
             process=self.process,
             switch=self.switch,
             node=self.node,
         )
 
     def __str__(self) -> str:
-        return place_of(self.address, self.udp_port, self.process)
+        return self.peer.text(self.process)

@@ -29,7 +29,7 @@ def check_nodes(job: str, members: Mapping[int, Member]) -> None:
     for rank, at in sorted(members.items()):
         if at.node is not None and members[at.node.rank].node != at.node:
             raise JobRequestError(
-                f"job {job!r}: rank {rank} sends to a node at {at.node.address}:{at.node.udp_port}"
+                f"job {job!r}: rank {rank} sends to a node at {at.node.peer}"
                 f" that rank {at.node.rank} is to run, and that one runs"
                 f" {'another' if members[at.node.rank].node else 'none'}"
             )

@@ -16,6 +16,7 @@ from ina.fabric.graph import Fabric, Place
 from ina.fabric.outages import Down
 from ina.fabric.ports import PortNumber, plain_number
 from ina.protocol.addresses import is_shm_address
+from ina.protocol.peer import Peer
 from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import Forest, forest_of
@@ -26,7 +27,7 @@ class Located(Protocol):
     """What must be known of a worker."""
 
     @property
-    def address(self) -> IPv4Address:
+    def peer(self) -> Peer:
         """Where its packets come from."""
 
     @property
@@ -131,14 +132,14 @@ class Nearest:
 
     def rack(self, job: str, rank: int, at: Located) -> str:
         """A worker's top of rack. Raises :class:`JobRequestError`: its host is unknown."""
-        place = self._place(at.address)
+        place = self._place(at.peer.address)
         if place is not None:
             return place.switch
         # Who shares memory with a switch has an address that the switch has made up.
-        if is_shm_address(at.address) and at.switch in self.fabric:
+        if is_shm_address(at.peer.address) and at.switch in self.fabric:
             return at.switch
         raise JobRequestError(
-            f"job {job!r}: rank {rank} sends from {at.address}, which is behind no switch: no"
+            f"job {job!r}: rank {rank} sends from {at.peer.address}, which is behind no switch: no"
             " [[host]] lists it"
         )
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from ipaddress import IPv4Address
 
+from ina.protocol.peer import Peer
 from ina.protocol.spec import MAX_LEVELS, MAX_WORKERS, path_mask, path_of
 from ina.trees.errors import JobRequestError
 
@@ -21,10 +21,7 @@ class HostNode:
 
     rank: int
     """In whose process it runs: the lowest of those that send to it; of an aggregator 0."""
-    address: IPv4Address
-    udp_port: int
-    mac: int
-    """48 bits."""
+    peer: Peer
     switch_port: int
     """The switch's port that it is behind."""
     uplink_port: int
@@ -33,7 +30,7 @@ class HostNode:
     @property
     def name(self) -> str:
         """Of the tree's node, for people; no switch is called so: ``host 10.0.0.3:4433``."""
-        return f"host {self.address}:{self.udp_port}"
+        return f"host {self.peer}"
 
     @property
     def text(self) -> str:

@@ -56,10 +56,10 @@ void bind_core(nb::module_ &m) {
     bind_recovery(m);
     bind_verify(m);
 
-    nb::class_<NodeAddress>(m, "NodeAddress")
-        .def("__init__", &init_by_name<NodeAddress>)
-        .def_rw("ipv4", &NodeAddress::ipv4)
-        .def_rw("udp_port", &NodeAddress::udp_port);
+    nb::class_<Peer>(m, "Peer")
+        .def("__init__", &init_by_name<Peer>)
+        .def_rw("ipv4", &Peer::ipv4)
+        .def_rw("udp_port", &Peer::udp_port);
 
     nb::class_<Tree>(m, "Tree")
         .def("__init__", &init_by_name<Tree>)

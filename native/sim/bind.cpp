@@ -76,19 +76,9 @@ void bind_configs(nb::module_ &m) {
         .def_rw("trains", &SwitchSetup::trains);
     nb::class_<WorkerSetup>(m, "WorkerSetup")
         .def("__init__", &init_by_name<WorkerSetup>)
-        .def_prop_rw(
-            "own",
-            [](const WorkerSetup &self) { return std::pair(self.own.address, self.own.port); },
-            [](WorkerSetup &self, std::pair<std::uint32_t, std::uint16_t> at) {
-                self.own = {at.first, at.second};
-            })
-        .def_prop_rw(
-            "to", [](const WorkerSetup &self) { return std::pair(self.to.address, self.to.port); },
-            [](WorkerSetup &self, std::pair<std::uint32_t, std::uint16_t> at) {
-                self.to = {at.first, at.second};
-            })
-        .def_rw("results_group", &WorkerSetup::results_group)
-        .def_rw("results_udp_port", &WorkerSetup::results_udp_port)
+        .def_rw("own", &WorkerSetup::own)
+        .def_rw("to", &WorkerSetup::to)
+        .def_rw("results", &WorkerSetup::results)
         .def_rw("tos", &WorkerSetup::tos)
         .def_rw("packet_cost_ns", &WorkerSetup::packet_cost_ns)
         .def_rw("kibibyte_cost_ns", &WorkerSetup::kibibyte_cost_ns)

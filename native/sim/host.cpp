@@ -25,8 +25,8 @@ std::uint16_t Host::free_port(std::uint8_t protocol) {
     throw std::runtime_error("a host has no port free for one more flow");
 }
 
-void Host::join_group(std::uint32_t group, std::uint16_t port, Endpoint *endpoint) {
-    endpoints_[key(group, kUdp, port)].push_back(endpoint);
+void Host::join_group(const Peer &group, Endpoint *endpoint) {
+    endpoints_[key(group.ipv4, kUdp, group.udp_port)].push_back(endpoint);
 }
 
 void Host::leave_groups(Endpoint *endpoint) {

@@ -33,7 +33,7 @@ class Host final : public Node {
     // From now on; null: nobody listens any more.
     void listen(std::uint8_t protocol, std::uint16_t port, Endpoint *endpoint);
     // Also what comes to an IP multicast group.
-    void join_group(std::uint32_t group, std::uint16_t port, Endpoint *endpoint);
+    void join_group(const Peer &group, Endpoint *endpoint);
     void leave_groups(Endpoint *endpoint);
 
     // One of the ephemeral ports at which nobody listens, each in turn, so that one that becomes

@@ -35,10 +35,8 @@ Worker::Worker(sim::Engine *engine, FramePool *frames, Host *host, std::string n
       tell_(std::move(tell)), waking_(setup.wake, random) {
     station_.number = host::Station::kAll;
     take_layout();
-    host_->listen(kUdp, setup_.own.port, this);
-    if (setup_.results_group != 0) {
-        host_->join_group(setup_.results_group, setup_.results_udp_port, this);
-    }
+    host_->listen(kUdp, setup_.own.udp_port, this);
+    if (setup_.results.is_known()) host_->join_group(setup_.results, this);
 }
 
 // What there is to work on now. Audits hear what no packet tells them: that tensors were taken
@@ -98,7 +96,7 @@ void Worker::pause(std::int64_t until_ns) {
 void Worker::crash() {
     if (!is_alive_) return;
     is_alive_ = false;
-    host_->listen(kUdp, setup_.own.port, nullptr);
+    host_->listen(kUdp, setup_.own.udp_port, nullptr);
     leave_group();
     stop();
     end_closed();
@@ -151,9 +149,9 @@ void Worker::work_at(std::int64_t at_ns) {
 }
 
 // From which alone a socket takes the share's packets.
-sw::UdpAddress Worker::address_of(const host::Share &share) const {
-    const host::NodeAddress &node = station_.layout.ways[share.way].node;
-    return node.ipv4 == 0 ? setup_.to : sw::UdpAddress{node.ipv4, node.udp_port};
+Peer Worker::address_of(const host::Share &share) const {
+    const Peer &node = station_.layout.ways[share.way].node;
+    return node.is_known() ? node : setup_.to;
 }
 
 void Worker::work() {
@@ -225,7 +223,7 @@ void Worker::work_on(const host::Work &work) {
     if (!taken) return;
     for (const host::Submission &placed : *taken) audit.submitted(placed);
     audit.set_most(std::min(share.most, share.room.packets));
-    const sw::UdpAddress to = address_of(share);
+    const Peer to = address_of(share);
     host::PacketView batch[kBatch];
     std::vector<Frame> frames;
     transmit(station_, work, batch, kBatch, [&](std::size_t count) {

@@ -24,10 +24,9 @@
 namespace ina::sim {
 
 struct WorkerSetup {
-    sw::UdpAddress own;                    // the host's address
-    sw::UdpAddress to;                     // the switch, unless a tree names another
-    std::uint32_t results_group = 0;       // IP multicast; 0: it gets its own results
-    std::uint16_t results_udp_port = 0;    // of the group
+    Peer own;                              // the host's address
+    Peer to;                               // the switch, unless a tree names another
+    Peer results;                          // an IP multicast group; not known: it gets its own
     std::uint8_t tos = 0x02;               // DSCP and ECN: ECN-capable
     std::int64_t packet_cost_ns = 0;       // of the processor, to send or to receive one
     std::int64_t kibibyte_cost_ns = 0;     // and for what is in it
@@ -81,7 +80,7 @@ class Worker final : public host::TransportEngine, public Element, public Endpoi
     void attend() override;
 
     void take_layout();
-    sw::UdpAddress address_of(const host::Share &share) const;
+    Peer address_of(const host::Share &share) const;
     void work_at(std::int64_t at_ns);
     void work();
     bool is_batch(std::size_t packets, std::size_t trains) const;

@@ -77,7 +77,7 @@ void bind(nb::module_ &m) {
              "address"_a, "udp_port"_a, "frame_udp_port"_a, "loss_probability"_a, "loss_seed"_a,
              "socket_buffer_bytes"_a = 32 << 20)
         .def_prop_ro("bound", [](const UdpPort &port) {
-            return std::pair<uint32_t, uint16_t>(port.bound().address, port.bound().port);
+            return std::pair<uint32_t, uint16_t>(port.bound().ipv4, port.bound().udp_port);
         });
     nb::class_<AfPacketPort, Port>(m, "AfPacketPort")
         .def(nb::init<uint32_t, const std::string &, double, uint64_t>(), "number"_a, "interface"_a,

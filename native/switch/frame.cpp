@@ -29,10 +29,10 @@ uint16_t fold_checksum(uint32_t sum) {
     return static_cast<uint16_t>(~sum);
 }
 
-void write_frame_header(uint8_t *frame, UdpAddress source, UdpAddress destination, uint8_t tos,
+void write_frame_header(uint8_t *frame, Peer source, Peer destination, uint8_t tos,
                         size_t payload_bytes) {
-    write_mac(frame, destination.address);
-    write_mac(frame + 6, source.address);
+    write_mac(frame, destination.ipv4);
+    write_mac(frame + 6, source.ipv4);
     store_be16(frame + 12, kEtherTypeIpv4);
     uint8_t *ip = frame + kEthernetBytes;
     std::memset(ip, 0, kIpv4Bytes);
@@ -42,12 +42,12 @@ void write_frame_header(uint8_t *frame, UdpAddress source, UdpAddress destinatio
     ip[6] = 0x40;  // DF
     ip[8] = 64;    // TTL
     ip[9] = kProtocolUdp;
-    store_be32(ip + 12, source.address);
-    store_be32(ip + 16, destination.address);
+    store_be32(ip + 12, source.ipv4);
+    store_be32(ip + 16, destination.ipv4);
     store_be16(ip + 10, fold_checksum(add_checksum(0, ip, kIpv4Bytes)));
     uint8_t *udp = ip + kIpv4Bytes;
-    store_be16(udp, source.port);
-    store_be16(udp + 2, destination.port);
+    store_be16(udp, source.udp_port);
+    store_be16(udp + 2, destination.udp_port);
     store_be16(udp + 4, static_cast<uint16_t>(kUdpBytes + payload_bytes));
     store_be16(udp + 6, 0);
 }
@@ -81,7 +81,8 @@ bool parse_udp_frame(const uint8_t *frame, size_t length, Datagram *datagram, co
 
 bool has_wrong_checksum(const uint8_t *frame, size_t length) {
     Datagram datagram;
-    if (!parse_udp_frame(frame, length, &datagram) || datagram.destination.port != wire::kUdpPort)
+    if (!parse_udp_frame(frame, length, &datagram) ||
+        datagram.destination.udp_port != wire::kUdpPort)
         return false;
     const uint8_t *udp = datagram.payload - kUdpBytes;
     if (load_be16(udp + 6) == 0) return false;  // none

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/peer.hpp"
+
 namespace ina::sw {
 
 constexpr size_t kEthernetBytes = 14;
@@ -26,18 +28,10 @@ inline void store_be32(uint8_t *p, uint32_t value) {
     store_be16(p + 2, static_cast<uint16_t>(value));
 }
 
-struct UdpAddress {
-    uint32_t address = 0;  // IPv4, host byte order
-    uint16_t port = 0;     // UDP, host byte order
-};
-inline bool operator==(UdpAddress a, UdpAddress b) {
-    return a.address == b.address && a.port == b.port;
-}
-
 // What a frame says about the UDP datagram inside it; payload points into the frame.
 struct Datagram {
-    UdpAddress source;
-    UdpAddress destination;
+    Peer source;
+    Peer destination;
     uint8_t tos = 0;
     const uint8_t *payload = nullptr;
     size_t payload_bytes = 0;
@@ -53,7 +47,7 @@ uint16_t fold_checksum(uint32_t sum);
 // Writes kFrameHeaderBytes before a payload of payload_bytes. MAC addresses are locally
 // administered, 02:00 and the IPv4 address; DF is set; TTL 64; UDP checksum 0 (none), as RFC 768
 // allows over IPv4: the kernel has already checked the datagram's.
-void write_frame_header(uint8_t *frame, UdpAddress source, UdpAddress destination, uint8_t tos,
+void write_frame_header(uint8_t *frame, Peer source, Peer destination, uint8_t tos,
                         size_t payload_bytes);
 
 // False for anything but one whole, unfragmented IPv4/UDP datagram. Never reads past frame +

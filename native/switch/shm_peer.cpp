@@ -46,7 +46,7 @@ ShmPeer::Heard ShmPeer::hear() {
     return heard_bytes_ == sizeof hello_ ? Heard::kHello : Heard::kNothing;
 }
 
-shm::Status ShmPeer::attach(uint32_t port, UdpAddress source, UdpAddress switch_end) {
+shm::Status ShmPeer::attach(uint32_t port, Peer source, Peer switch_end) {
     source_ = source;
     switch_end_ = switch_end;
     const shm::Status status = is_right(hello_) ? make_rings() : shm::Status::kBadHello;
@@ -81,8 +81,8 @@ bool ShmPeer::say(shm::Status status, uint32_t port, int memory_fd) {
     shm::Welcome welcome;
     welcome.status = status;
     welcome.switch_port = port;
-    welcome.address = source_.address;
-    welcome.udp_port = source_.port;
+    welcome.address = source_.ipv4;
+    welcome.udp_port = source_.udp_port;
     iovec part{&welcome, sizeof welcome};
     msghdr message{};
     message.msg_iov = &part;

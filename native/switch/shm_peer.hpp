@@ -24,7 +24,7 @@ class ShmPeer {
 
     int fd() const { return fd_; }
     bool is_attached() const { return static_cast<bool>(segment_); }
-    UdpAddress source() const { return source_; }
+    Peer source() const { return source_; }
 
     enum class Heard { kNothing, kHello, kEnd };
     // Reads what the connection has: bytes that wake, or a Hello, see hello().
@@ -33,7 +33,7 @@ class ShmPeer {
 
     // Makes the rings and says Welcome. `source`: what the program is to see as the worker's
     // address; `switch_end`: as the switch's. The status says what went wrong, the worker knows.
-    shm::Status attach(uint32_t port, UdpAddress source, UdpAddress switch_end);
+    shm::Status attach(uint32_t port, Peer source, Peer switch_end);
     void refuse(shm::Status status);
 
     // Of the frames' IP headers from now on; they are ECN-capable whatever it is.
@@ -74,7 +74,7 @@ class ShmPeer {
     int memory_fd_ = -1;            // until it has been sent
     std::vector<uint32_t> blocks_;  // of the results, by cell to the worker
     uint32_t reclaimed_ = 0;        // of that ring's positions
-    UdpAddress source_, switch_end_;
+    Peer source_, switch_end_;
     uint8_t header_[kFrameHeaderBytes] = {};
     size_t header_for_bytes_ = SIZE_MAX;  // payload bytes that header_ is for
     uint8_t dscp_ = 0;

@@ -173,8 +173,8 @@ void ShmPort::accept_all() {
 }
 
 void ShmPort::admit(ShmPeer *peer) {
-    const UdpAddress source{kFirstAddress + 1 + static_cast<uint32_t>(next_source_ / kPorts),
-                            static_cast<uint16_t>(1 + next_source_ % kPorts)};
+    const Peer source{kFirstAddress + 1 + static_cast<uint32_t>(next_source_ / kPorts),
+                      static_cast<uint16_t>(1 + next_source_ % kPorts)};
     const shm::Status status = attached_.size() < kMaxAttached
                                    ? peer->attach(number(), source, switch_end_)
                                    : shm::Status::kFull;
@@ -205,7 +205,7 @@ void ShmPort::drop(ShmPeer *peer) {
     }
 }
 
-ShmPeer *ShmPort::find(UdpAddress destination) {
+ShmPeer *ShmPort::find(Peer destination) {
     // A multicast visits its members in turn: the next is most often the one after the last.
     for (size_t tried = 0; tried < attached_.size(); ++tried) {
         if (++last_ >= attached_.size()) last_ = 0;

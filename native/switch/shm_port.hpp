@@ -42,10 +42,10 @@ class ShmPort final : public Port {
     void drop(ShmPeer *peer);
     bool has_packets() const;
     void ask_for_core();
-    ShmPeer *find(UdpAddress destination);
+    ShmPeer *find(Peer destination);
 
     int listener_ = -1, epoll_fd_ = -1;
-    const UdpAddress switch_end_;
+    const Peer switch_end_;
     const size_t cores_;  // on which whoever makes the port may run
     uint64_t next_source_ = 0;
     ShmResults results_;  // the peers hold parts of it

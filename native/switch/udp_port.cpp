@@ -11,6 +11,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "common/peer_socket.hpp"
+
 #ifndef UDP_GRO
 #define UDP_GRO 104
 #endif
@@ -85,7 +87,7 @@ void UdpPort::configure(int fd) {
     }
     receive_buffer_bytes_ += get_option(fd, SOL_SOCKET, SO_RCVBUF);
     set_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
-    if (bound_.address == INADDR_ANY) set_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
+    if (bound_.ipv4 == INADDR_ANY) set_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
     const int on = 1;
     gro_ = setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0;
 }
@@ -152,7 +154,7 @@ void UdpPort::accept(const msghdr &message, size_t bytes, FrameBatch *batch) {
     const auto *from = static_cast<const sockaddr_in *>(message.msg_name);
     size_t segment_bytes = bytes;
     uint8_t tos = 0;
-    uint32_t address = bound_.address;
+    uint32_t address = bound_.ipv4;
     for (cmsghdr *c = CMSG_FIRSTHDR(&message); c;
          c = CMSG_NXTHDR(const_cast<msghdr *>(&message), c)) {
         if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
@@ -171,8 +173,8 @@ void UdpPort::accept(const msghdr &message, size_t bytes, FrameBatch *batch) {
         counters_.malformed_packets.add(1);
         return;
     }
-    const UdpAddress source{ntohl(from->sin_addr.s_addr), ntohs(from->sin_port)};
-    const UdpAddress destination{address, frame_udp_port_};
+    const Peer source = peer_at(*from);
+    const Peer destination{address, frame_udp_port_};
     uint8_t header[kFrameHeaderBytes];
     size_t header_for_bytes = SIZE_MAX;
     size_t offset = 0;

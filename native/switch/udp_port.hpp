@@ -24,7 +24,7 @@ class UdpPort final : public Port {
             double loss_probability, uint64_t loss_seed, int socket_buffer_bytes);
     ~UdpPort() override;
 
-    UdpAddress bound() const { return bound_; }
+    Peer bound() const { return bound_; }
     int fd() const override { return epoll_fd_ >= 0 ? epoll_fd_ : sockets_.front(); }
     void close() override;
     bool takes_tails() const override { return true; }
@@ -44,7 +44,7 @@ class UdpPort final : public Port {
     // bound to the same address: it deals the senders out among them (SO_REUSEPORT).
     std::vector<int> sockets_;
     int epoll_fd_ = -1;  // over the sockets, when there are several
-    UdpAddress bound_;
+    Peer bound_;
     uint16_t frame_udp_port_;
     int socket_buffer_bytes_;  // asked for, each way
     bool gro_ = false;

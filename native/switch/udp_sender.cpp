@@ -1,10 +1,11 @@
 #include "switch/udp_sender.hpp"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/udp.h>
 
 #include <cstring>
+
+#include "common/peer_socket.hpp"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -32,15 +33,7 @@ uint8_t *put_control(uint8_t *at, int level, int type, const T &value) {
 }
 }  // namespace
 
-sockaddr_in socket_address(UdpAddress to) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(to.address);
-    address.sin_port = htons(to.port);
-    return address;
-}
-
-UdpSender::UdpSender(int fd, UdpAddress bound, PortCounters *counters)
+UdpSender::UdpSender(int fd, Peer bound, PortCounters *counters)
     : fd_(fd), bound_(bound), counters_(counters), stage_(new uint8_t[kStageBytes]) {
     int segment_bytes = 0;
     socklen_t bytes = sizeof segment_bytes;
@@ -52,7 +45,7 @@ void UdpSender::send(const std::vector<ina_packet_out> &packets) {
         Datagram datagram;
         if (!parse_udp_frame(packet.data, packet.length, &datagram, packet.tail,
                              packet.tail_length) ||
-            datagram.destination.port == 0 || is_own(datagram)) {
+            datagram.destination.udp_port == 0 || is_own(datagram)) {
             counters_->undeliverable_packets.add(1);
             continue;
         }
@@ -62,8 +55,8 @@ void UdpSender::send(const std::vector<ina_packet_out> &packets) {
 }
 
 bool UdpSender::is_own(const Datagram &datagram) const {
-    const uint32_t own = bound_.address == INADDR_ANY ? datagram.source.address : bound_.address;
-    return datagram.destination == UdpAddress{own, bound_.port};
+    const uint32_t own = bound_.ipv4 == INADDR_ANY ? datagram.source.ipv4 : bound_.ipv4;
+    return datagram.destination == Peer{own, bound_.udp_port};
 }
 
 UdpSender::Run *UdpSender::open_run(const Datagram &datagram) {
@@ -72,7 +65,7 @@ UdpSender::Run *UdpSender::open_run(const Datagram &datagram) {
         if (++last_flow_ >= open_.size()) last_flow_ = 0;
         Run &run = runs_[open_[last_flow_]];
         if (run.destination == datagram.destination && run.tos == datagram.tos &&
-            run.source.address == datagram.source.address)
+            run.source.ipv4 == datagram.source.ipv4)
             return &run;
     }
     return nullptr;
@@ -116,9 +109,9 @@ size_t UdpSender::fill_control(const Run &run, bool segment, uint8_t *control) c
     if (segment)
         end = put_control(end, IPPROTO_UDP, UDP_SEGMENT, static_cast<uint16_t>(run.segment_bytes));
     if (run.tos) end = put_control(end, IPPROTO_IP, IP_TOS, static_cast<int>(run.tos));
-    if (bound_.address == INADDR_ANY && run.source.address != INADDR_ANY) {
+    if (bound_.ipv4 == INADDR_ANY && run.source.ipv4 != INADDR_ANY) {
         in_pktinfo info{};
-        info.ipi_spec_dst.s_addr = htonl(run.source.address);
+        info.ipi_spec_dst.s_addr = htonl(run.source.ipv4);
         end = put_control(end, IPPROTO_IP, IP_PKTINFO, info);
     }
     return static_cast<size_t>(end - control);

@@ -2,7 +2,6 @@
 // kernel as one super-datagram (UDP_SEGMENT), many of those by one sendmmsg.
 #pragma once
 
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -15,12 +14,10 @@
 
 namespace ina::sw {
 
-sockaddr_in socket_address(UdpAddress to);
-
 class UdpSender {
   public:
     // fd: a non-blocking UDP socket bound to `bound`; it stays the caller's.
-    UdpSender(int fd, UdpAddress bound, PortCounters *counters);
+    UdpSender(int fd, Peer bound, PortCounters *counters);
 
     // Order is kept for each destination. Waits at most kSendPatienceNs for room, then drops.
     void send(const std::vector<ina_packet_out> &packets);
@@ -29,7 +26,7 @@ class UdpSender {
   private:
     // Datagrams of one flow that leave as one message.
     struct Run {
-        UdpAddress source, destination;
+        Peer source, destination;
         uint8_t tos;
         size_t segment_bytes;  // of all but the last, which may be shorter
         size_t bytes;
@@ -47,7 +44,7 @@ class UdpSender {
     size_t fill_control(const Run &run, bool segment, uint8_t *control) const;
 
     int fd_;
-    UdpAddress bound_;
+    Peer bound_;
     PortCounters *counters_;
     std::atomic<bool> gso_;
     std::unique_ptr<uint8_t[]> stage_;

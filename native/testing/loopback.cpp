@@ -1,12 +1,13 @@
 #include "testing/loopback.hpp"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/ip.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <system_error>
+
+#include "common/peer_socket.hpp"
 
 namespace ina::testing {
 
@@ -23,13 +24,7 @@ int new_socket() {
     return fd;
 }
 
-sockaddr_in loopback(std::uint16_t udp_port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(udp_port);
-    return address;
-}
+sockaddr_in loopback(std::uint16_t udp_port) { return socket_address({INADDR_LOOPBACK, udp_port}); }
 
 void set_option(int fd, int level, int name, int value) {
     ::setsockopt(fd, level, name, &value, sizeof value);

@@ -98,7 +98,7 @@ class Bench {
     // The payload in a frame from the address of the member behind this port.
     static Bytes from_member(std::uint32_t port, const Bytes &payload) {
         Bytes frame(sw::kFrameHeaderBytes + payload.size());
-        const sw::UdpAddress member{0x0a000000 + port, static_cast<std::uint16_t>(3999 + port)};
+        const Peer member{0x0a000000 + port, static_cast<std::uint16_t>(3999 + port)};
         sw::write_frame_header(frame.data(), member, {kSwitchAddress, 17760}, kEct0,
                                payload.size());
         std::copy(payload.begin(), payload.end(),

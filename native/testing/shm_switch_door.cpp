@@ -14,8 +14,8 @@ namespace ina::testing {
 namespace {
 
 constexpr std::uint32_t kPort = 3;
-constexpr sw::UdpAddress kWorker{0x7f400001, 1};
-constexpr sw::UdpAddress kSwitch{0x7f400000, 17760};
+constexpr Peer kWorker{0x7f400001, 1};
+constexpr Peer kSwitch{0x7f400000, 17760};
 constexpr std::size_t kMostSegmentBytes = 1 << 20;  // a larger one is only slower
 constexpr std::size_t kMostResultBytes = 4096;
 

@@ -25,7 +25,7 @@ bool are_equal(const Bytes &bytes, const std::uint8_t *data, std::size_t count) 
 
 void enter_udp_port(Input input) {
     sw::UdpPort port(1, INADDR_LOOPBACK, 0, wire::kUdpPort, 0.0, 0, kSocketBufferBytes);
-    const std::vector<Sent> sent = send_datagrams(&input, port.bound().port);
+    const std::vector<Sent> sent = send_datagrams(&input, port.bound().udp_port);
     sw::FrameBatch batch;
     std::size_t arrived = 0;
     for (;;) {
@@ -39,8 +39,8 @@ void enter_udp_port(Input input) {
                     "each datagram becomes a frame");
             promise(are_equal(one.payload, datagram.payload, datagram.payload_bytes),
                     "a frame holds what was sent");
-            promise(datagram.destination.port == wire::kUdpPort &&
-                        datagram.source.address == INADDR_LOOPBACK && datagram.tos == one.tos,
+            promise(datagram.destination.udp_port == wire::kUdpPort &&
+                        datagram.source.ipv4 == INADDR_LOOPBACK && datagram.tos == one.tos,
                     "a frame is from whom it came");
         }
         batch.clear();

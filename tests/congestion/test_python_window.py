@@ -16,6 +16,7 @@ from ina._native.host import LossRecovery, RtoLimits
 from ina.congestion import Batch, Choice, Congestion, CongestionError, WindowError
 from ina.host.manner import Manner
 from ina.host.ticket import Ticket
+from ina.protocol.peer import Peer
 from ina.sim.reading import make
 from ina.sim.report import Report
 from ina.sim.run import Simulation
@@ -307,7 +308,7 @@ def test_a_word_that_is_none_is_refused(text: str) -> None:
 
 
 def manner(congestion: Congestion | None) -> Manner:
-    return Manner(1, RtoLimits(), False, congestion, ("127.0.0.1", 1))
+    return Manner(1, RtoLimits(), False, congestion, Peer.at(("127.0.0.1", 1)))
 
 
 def told(congestion: Congestion) -> Ticket:

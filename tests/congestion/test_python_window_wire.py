@@ -126,14 +126,14 @@ out = np.empty_like(data)
 window = Congestion("__main__:Slow")
 """
 _SESSION = """
-link = UdpLink.open(*switch.address, "127.0.0.1")
-switch.install_ports(7, 1, [link.address[1]])
+link = UdpLink.open(Peer.at(switch.address), "127.0.0.1")
+switch.install_ports(7, 1, [link.own.udp_port])
 session = Session(switch.ticket(7, 1, 0, 1), link, WorkerOptions(congestion=window))
 handle = session.all_reduce(data, out=out, async_op=True)
 until_it_is_called()
 """
 _TRANSPORT = """
-sock = open_socket(*switch.address, "127.0.0.1")
+sock = open_socket(Peer.at(switch.address), "127.0.0.1")
 switch.install(7, 1, [sock])
 ticket = switch.ticket(7, 1, 0, 1)
 config = ticket.worker_config(stall_timeout_ns=10**11, rto=RtoLimits(), keep_results=False)

@@ -25,6 +25,7 @@ from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import SwitchWriter
 from ina.fabric.graph import Fabric, Link, Place
 from ina.p4 import names
+from ina.protocol.peer import Peer
 from ina.tables.session import SwitchSession
 from ina.tables.values import Entry, Item
 from ina.trees.aggregators import AggregatorPlace, Aggregators
@@ -190,7 +191,7 @@ class Racks:
         )
         calls = []
         for rank, leaf in enumerate(leaves):
-            at = Endpoint(host(leaf, 1 + rank), 4000, 1 + rank, switch=f"leaf{leaf}")
+            at = Endpoint(Peer(host(leaf, 1 + rank), 4000), 1 + rank, switch=f"leaf{leaf}")
             call = self.coordinator.join(name, rank, at, TIMEOUT_S)
             calls.append(asyncio.create_task(call))
         return calls

@@ -22,6 +22,7 @@ from ina.controller.memory import StaticPool
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.plan import JobPlan
 from ina.controller.switches.reconcile import SwitchState
+from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.errors import SwitchError
 from ina.tables.values import Entry, Item
@@ -102,7 +103,7 @@ class Bench:
         )
 
     def join(self, rank: int, timeout_s: float = 20.0) -> asyncio.Task[Any]:
-        endpoint = Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, 1)
+        endpoint = Endpoint(Peer(IPv4Address("10.0.0.1"), 4000 + rank), 1)
         return asyncio.create_task(self.coordinator.join("j", rank, endpoint, timeout_s))
 
     async def start(self, world_size: int, timeout_s: float = 20.0) -> list[asyncio.Task[Any]]:
@@ -235,7 +236,7 @@ def test_closing_ends_waiting_joins_and_keeps_running_jobs() -> None:
         await asyncio.gather(*await bench.start(1))
         await bench.coordinator.create(JobSpec("k", 2), 0.0)
         waiting = asyncio.create_task(
-            bench.coordinator.join("k", 0, Endpoint(IPv4Address("10.0.0.1"), 5000, 1), 20.0)
+            bench.coordinator.join("k", 0, Endpoint(Peer(IPv4Address("10.0.0.1"), 5000), 1), 20.0)
         )
         await asyncio.sleep(0)
         await bench.coordinator.close()

@@ -29,6 +29,7 @@ from ina.controller.switches.reconcile import Difference, compare
 from ina.controller.switches.writer import SwitchWriter
 from ina.errors import InaError
 from ina.p4 import names
+from ina.protocol.peer import Peer
 from ina.tables.errors import SwitchError
 from ina.tables.session import SwitchSession
 from ina.tables.values import Counter, Entry, Group, Item
@@ -204,8 +205,7 @@ class World:
             await self.coordinator.create(JobSpec(name, 2), 0.0)
             where = [
                 Endpoint(
-                    IPv4Address("10.0.0.1"),
-                    4000 + rank,
+                    Peer(IPv4Address("10.0.0.1"), 4000 + rank),
                     1,
                     results_group=IPv4Address(f"239.192.0.{1 + NAMES.index(name)}"),
                 )

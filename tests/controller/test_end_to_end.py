@@ -15,6 +15,7 @@ from ina.congestion import Congestion, CongestionError
 from ina.controller.embedded import Embedded
 from ina.host import Session, WorkerOptions, udp
 from ina.host.calls import congestion_of
+from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.switches import of_jobs
 
@@ -146,12 +147,12 @@ def test_sums_of_several_workers_come_by_multicast() -> None:
 def test_where_multicast_does_not_arrive_sums_come_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def deaf(group: str, udp_port: int, connected: socket.socket) -> socket.socket:
+    def deaf(group: Peer, connected: socket.socket) -> socket.socket:
         """Bound, and in no group."""
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
-        sock.bind((group, udp_port))
+        sock.bind(group.place)
         return sock
 
     monkeypatch.setattr(udp, "open_group_socket", deaf)

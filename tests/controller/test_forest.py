@@ -17,6 +17,7 @@ from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.plan import FIRST_GROUP, plan_job
 from ina.controller.windows.uses import UsedLink, link_uses
 from ina.p4 import names
+from ina.protocol.peer import Peer
 from ina.tables.values import Entry
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
@@ -52,7 +53,7 @@ def job_over(forest: Forest) -> Job:
     job = Job(JobSpec("j", 4), by.numbers[0], 0.0, by, epoch=by.epoch)
     for rank in range(4):
         group = IPv4Address("239.192.0.1")  # for which two trees have no use
-        job.members[rank] = Endpoint(host(1 + rank // 2, 1 + rank), 4000, 1, None, group)
+        job.members[rank] = Endpoint(Peer(host(1 + rank // 2, 1 + rank), 4000), 1, group)
     return job
 
 
@@ -161,13 +162,16 @@ def test_a_worker_past_its_top_of_rack_is_expected_where_its_packets_arrive() ->
     for rank in (0, 1):
         (row,) = plan.members[rank]
         found = dict(row.match)
-        assert (found["ingress_port"], found["src_addr"]) == (1, int(job.members[rank].address))
+        assert (found["ingress_port"], found["src_addr"]) == (
+            1,
+            int(job.members[rank].peer.address),
+        )
     assert plan.groups[0].replicas == ((1, 1), (1, 2), (2, 3))  # none by IP multicast
 
 
 def test_ranks_past_their_top_of_rack_may_be_summed_on_their_host() -> None:
-    at = HostNode(0, IPv4Address("10.0.1.1"), 4433, 5, switch_port=7, uplink_port=1)
-    members = {rank: Endpoint(IPv4Address("10.0.1.1"), 4000 + rank, 1) for rank in range(5)}
+    at = HostNode(0, Peer(IPv4Address("10.0.1.1"), 4433, 5), switch_port=7, uplink_port=1)
+    members = {rank: Endpoint(Peer(IPv4Address("10.0.1.1"), 4000 + rank), 1) for rank in range(5)}
     top = Tree((Node("spine", (0, 2), ("leaf2",), (2,), rank_ports=(4, 6)),
                 Node("leaf2", (3,), parent="spine", parent_port=9)))  # fmt: skip
     for rank in (0, 1):

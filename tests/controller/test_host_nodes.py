@@ -18,10 +18,10 @@ from ina.controller.switches.host_entities import host_entities
 from ina.controller.switches.plan import plan_job
 from ina.p4 import compiled, names
 from ina.protocol.addresses import mac_of
+from ina.protocol.peer import Peer
 from ina.protocol.spec import Kind, path_of
 from ina.tables.entities import entities_of
 from ina.tables.values import Entry
-from ina.trees.data_address import DataAddress
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import forest_of
@@ -32,15 +32,15 @@ from tests.controller.switches import placed_over
 from tests.controller.test_registry import make_registry
 
 HOST = IPv4Address("10.0.0.7")
-NODE = HostNode(1, HOST, 4433, mac_of(HOST), switch_port=9, uplink_port=1)
+NODE = HostNode(1, Peer(HOST, 4433, mac_of(HOST)), switch_port=9, uplink_port=1)
 
 
 def alone(rank: int) -> Endpoint:
-    return Endpoint(IPv4Address("10.0.0.20") + rank, 5000 + rank, 3)
+    return Endpoint(Peer(IPv4Address("10.0.0.20") + rank, 5000 + rank), 3)
 
 
 def below(node: HostNode, number: int) -> Endpoint:
-    return Endpoint(IPv4Address("127.64.0.0") + number, number, 2, node=node)
+    return Endpoint(Peer(IPv4Address("127.64.0.0") + number, number), 2, node=node)
 
 
 MEMBERS = {0: alone(0), 1: below(NODE, 1), 2: alone(2), 3: below(NODE, 2)}
@@ -65,7 +65,7 @@ def job_of(tree: Tree) -> Job:
 def test_to_switches_a_host_s_node_is_one_sender() -> None:
     senders = who_sends_to_switches(MEMBERS)
     assert list(senders) == [0, 1, 2]
-    assert (senders[1].address, senders[1].udp_port, senders[1].switch_port) == (HOST, 4433, 9)
+    assert (senders[1].peer, senders[1].switch_port) == (Peer(HOST, 4433, mac_of(HOST)), 9)
 
 
 def test_its_ranks_are_below_it_and_it_is_below_their_switch() -> None:
@@ -85,7 +85,7 @@ def test_its_ranks_are_below_it_and_it_is_below_their_switch() -> None:
 def test_both_sides_of_its_link_know_each_other() -> None:
     job = job_of(with_host_nodes(SWITCHES, MEMBERS))
     where = {
-        name: DataAddress(IPv4Address("10.9.0.1") + number, 17760, number)
+        name: Peer(IPv4Address("10.9.0.1") + number, 17760, number)
         for number, name in enumerate(("spine", "leaf1", "leaf2"))
     }
     leaf, host = (plan_job(job, name, where) for name in ("leaf1", NODE.name))
@@ -103,7 +103,7 @@ def test_both_sides_of_its_link_know_each_other() -> None:
 
 
 def test_who_sends_to_a_node_that_nobody_runs_is_told() -> None:
-    other = replace(NODE, udp_port=1)
+    other = replace(NODE, peer=Peer(HOST, 1))
     for at, runs in ((alone(1), "none"), (below(other, 1), "another")):
         with pytest.raises(JobRequestError) as refused:
             check_nodes("j", {**MEMBERS, 1: at})
@@ -146,7 +146,7 @@ def test_hosts_that_add_up_make_room_for_more_than_32_workers() -> None:
     with pytest.raises(JobRequestError, match="3 contributions of 2 workers: at most one of each"):
         jobs.create(JobSpec("j", 2, contributions=3), 0.0)
     jobs.create(JobSpec("j", 64, contributions=2), 0.0)
-    nodes = [replace(NODE, rank=first, udp_port=1 + first) for first in (0, 32)]
+    nodes = [replace(NODE, rank=first, peer=Peer(HOST, 1 + first)) for first in (0, 32)]
     for rank in range(64):
         job = jobs.join("j", rank, below(nodes[rank // 32], rank))
     jobs.place(job)
@@ -172,7 +172,7 @@ def test_a_host_s_node_gets_what_another_mapping_needs_beside_the_one_it_has() -
         job = jobs.join("j", rank, MEMBERS[rank])
     jobs.place(job)
     jobs.installed(job)
-    where = {job.switch: DataAddress(IPv4Address("10.9.0.1"), 17760, 1)}
+    where = {job.switch: Peer(IPv4Address("10.9.0.1"), 17760, 1)}
     known = entities_of(compiled(64).p4info)
     first, had = 0, job.slots
     # Beside, behind and before one another; then there is no room on the host for both.

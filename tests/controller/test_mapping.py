@@ -17,6 +17,7 @@ from ina.controller.jobs.admission import Admission, usage
 from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import FirstFit
+from ina.protocol.peer import Peer
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
 from ina.trees.slots import SlotRange
@@ -28,7 +29,7 @@ SLOTS = 64
 def running(registry: Registry, slots: int = 16, ranks: int = 2) -> Job:
     registry.create(JobSpec("j", ranks, slots), 0.0)
     for rank in range(ranks):
-        job = registry.join("j", rank, Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, 1))
+        job = registry.join("j", rank, Endpoint(Peer(IPv4Address("10.0.0.1"), 4000 + rank), 1))
     registry.place(job)
     registry.installed(job)
     return job

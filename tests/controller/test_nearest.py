@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ina.fabric.errors import FabricError
 from ina.fabric.graph import Fabric, Link, Place
+from ina.protocol.peer import Peer
 from ina.protocol.spec import MAX_LEVELS, MAX_WORKERS, MAX_WORLD_SIZE
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import forest_of
@@ -25,6 +26,10 @@ class At:
 
     address: IPv4Address
     switch: str = ""
+
+    @property
+    def peer(self) -> Peer:
+        return Peer(self.address, 4000)
 
 
 def fabric(links: str, hosts: Mapping[str, str] | None = None) -> Fabric:

@@ -12,6 +12,7 @@ from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.placement import check_pipes
 from ina.controller.memory import FirstFit
 from ina.controller.switches.capacity import Capacity
+from ina.protocol.peer import Peer
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import forest_of
 from ina.trees.tree import Node, Tree
@@ -23,7 +24,7 @@ def check(worker_ports: tuple[int, ...], switch_ports: tuple[int, ...]) -> None:
     """Of a node with these children; its parent is behind the other pipe."""
     job = Job(JobSpec("j", len(worker_ports)), 1, 0.0)
     for rank, port in enumerate(worker_ports):
-        job.members[rank] = Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, port)
+        job.members[rank] = Endpoint(Peer(IPv4Address("10.0.0.1"), 4000 + rank), port)
     names = tuple(f"leaf{number}" for number in range(len(switch_ports)))
     ranks = tuple(range(len(worker_ports)))
     node = Node("middle", ranks, names, switch_ports, parent="spine", parent_port=PIPE_1)

@@ -12,6 +12,7 @@ from finsy import P4Schema
 from ina.controller.job import Job
 from ina.controller.switches.plan import epoch_mark
 from ina.p4 import compiled, names
+from ina.protocol.peer import Peer
 from ina.protocol.spec import Kind
 from ina.tables.values import Entry, Group
 from ina.trees.endpoint import Endpoint
@@ -21,8 +22,8 @@ from tests.controller.switches import job_at, plan_here
 
 def two_workers() -> Job:
     job = job_at("j", 7, 2, SlotRange(1024, 64, 512), 0.0, epoch=0x0001_0005)
-    job.members[1] = Endpoint(IPv4Address("10.0.0.2"), 4001, 3, mac=0x0A0B0C0D0E0F)
-    job.members[0] = Endpoint(IPv4Address("10.0.0.1"), 4000, 2)
+    job.members[1] = Endpoint(Peer(IPv4Address("10.0.0.2"), 4001, 0x0A0B0C0D0E0F), 3)
+    job.members[0] = Endpoint(Peer(IPv4Address("10.0.0.1"), 4000), 2)
     return job
 
 
@@ -88,7 +89,7 @@ def workers_at(places: Sequence[tuple[int, IPv4Address | None]]) -> Job:
     job = job_at("j", 7, len(places), SlotRange(1024, 64, 512), 0.0, epoch=5)
     for rank, (port, group) in enumerate(places):
         address = IPv4Address("10.0.0.1") + rank
-        job.members[rank] = Endpoint(address, 4000 + rank, port, results_group=group)
+        job.members[rank] = Endpoint(Peer(address, 4000 + rank), port, results_group=group)
     return job
 
 

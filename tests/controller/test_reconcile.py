@@ -19,6 +19,7 @@ from ina.controller.switches.reconcile import (
 )
 from ina.p4 import names
 from ina.protocol import serial
+from ina.protocol.peer import Peer
 from ina.tables.values import Entry, Group, Item
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
@@ -31,7 +32,7 @@ def items_of(number: int, epoch: int = 5, first_udp_port: int = 4000) -> list[It
     """All of a job of two workers."""
     job = job_at("j", number, 2, SlotRange(64 * number, 64, 64), 0.0, epoch=epoch)
     for rank in range(2):
-        job.members[rank] = Endpoint(IPv4Address("10.0.0.1"), first_udp_port + rank, 1)
+        job.members[rank] = Endpoint(Peer(IPv4Address("10.0.0.1"), first_udp_port + rank), 1)
     return [item for stage in plan_here(job).stages for item in stage]
 
 

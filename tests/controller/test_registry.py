@@ -14,6 +14,7 @@ from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
 from ina.protocol import serial
+from ina.protocol.peer import Peer
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
 from tests.controller.switches import alone, memory_of
@@ -24,7 +25,7 @@ def make_registry(*, slots: int = 64, job_slots: int = 16, numbers: int = 100) -
 
 
 def endpoint(port: int) -> Endpoint:
-    return Endpoint(IPv4Address("10.0.0.1"), port, 1)
+    return Endpoint(Peer(IPv4Address("10.0.0.1"), port), 1)
 
 
 def run_job(registry: Registry, name: str, world_size: int) -> Job:

@@ -26,6 +26,7 @@ from ina.controller.jobs.results_groups import share_if_room, take_out
 from ina.controller.memory import StaticPool
 from ina.controller.switches.writer import JobWriter
 from ina.protocol.codec import Header, encode_header
+from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
@@ -284,7 +285,7 @@ async def sharing(world_size: int) -> tuple[Bench, Regrouped, Job]:
         bench.coordinator.join(
             "j",
             rank,
-            Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, 1, results_group=GROUP),
+            Endpoint(Peer(IPv4Address("10.0.0.1"), 4000 + rank), 1, results_group=GROUP),
             20.0,
         )
         for rank in range(world_size)
@@ -380,7 +381,7 @@ def test_a_job_without_anything_on_the_switch_is_left_alone() -> None:
     async def scenario() -> None:
         bench = Bench()
         job = await bench.coordinator.create(JobSpec("j", 2), 0.0)
-        job.members[0] = Endpoint(IPv4Address("10.0.0.1"), 4000, 1, results_group=GROUP)
+        job.members[0] = Endpoint(Peer(IPv4Address("10.0.0.1"), 4000), 1, results_group=GROUP)
         bench.coordinator.give_own_results(job, 0)
         assert job.members[0].results_group == GROUP
         assert bench.switch.log == []
@@ -404,7 +405,9 @@ def test_what_the_store_does_not_take_is_not_written_to_the_switch() -> None:
 def test_where_rows_are_scarce_nobody_shares(others: int, shares: bool) -> None:
     job = job_at("j", 1, 32, SlotRange(0, 2, 2), 0.0)
     for rank in range(32):
-        job.members[rank] = Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, 1, results_group=GROUP)
+        job.members[rank] = Endpoint(
+            Peer(IPv4Address("10.0.0.1"), 4000 + rank), 1, results_group=GROUP
+        )
     rest = [job_at(f"{n}", 2 + n, 32, SlotRange(0, 2, 2), 0.0) for n in range(others)]
     here = switch_of(Registry(alone(StaticPool(8, 2)), EpochCounter(0), range(1, 2)), None)
     share_if_room(job, here, [job, *rest])

@@ -26,6 +26,7 @@ from ina.controller.switches.capacity import Capacity
 from ina.fabric.graph import Fabric
 from ina.fabric.outages import NOTHING, Down
 from ina.fabric.shapes import Rates, leaf_spine
+from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.errors import SwitchError
 from ina.trees.endpoint import Endpoint
@@ -74,7 +75,7 @@ class Placed:
         for rank, number in reversed(list(enumerate(hosts))):
             address = IPv4Address("10.0.0.1") + number
             place = self.fabric.hosts[address]
-            endpoint = Endpoint(address, 4000, int(place.port), switch=place.switch)
+            endpoint = Endpoint(Peer(address, 4000), int(place.port), switch=place.switch)
             self.registry.join(name, rank, endpoint)
         return job
 

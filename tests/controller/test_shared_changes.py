@@ -13,6 +13,7 @@ from ina.controller.config import TenantConfig
 from ina.controller.errors import JobConflictError, NoRoomError
 from ina.controller.job import Job, JobSpec, JobState
 from ina.p4 import names
+from ina.protocol.peer import Peer
 from ina.tables.values import Entry
 from ina.trees.errors import JobRequestError
 from ina.trees.tree import HostNode
@@ -315,7 +316,7 @@ def test_a_change_that_cannot_be_is_refused_in_one_line_and_takes_nothing() -> N
 
 
 def test_what_rank_0_runs_is_known_to_a_successor_though_the_job_does_not_need_it() -> None:
-    runs = HostNode(0, host(1, 1), 4400, 0x020001020304, switch_port=1, uplink_port=1)
+    runs = HostNode(0, Peer(host(1, 1), 4400, 0x020001020304), switch_port=1, uplink_port=1)
 
     async def scenario() -> None:
         racks = Racks(names.SHARED)
@@ -348,7 +349,7 @@ def test_what_rank_0_runs_is_known_to_a_successor_though_the_job_does_not_need_i
 
     async def endpoints(racks: Racks):  # type: ignore[no-untyped-def]
         other = await racks.run("k", (1, 1))
-        found = [replace(it, udp_port=4100) for it in other.members.values()]
+        found = [replace(it, peer=replace(it.peer, udp_port=4100)) for it in other.members.values()]
         await asyncio.gather(*racks.leave_all(other))
         await racks.until_idle()
         return found

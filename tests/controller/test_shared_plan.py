@@ -11,6 +11,7 @@ import pytest
 from ina.controller.job import Job, JobSpec
 from ina.controller.switches.plan import plan_job
 from ina.p4 import names
+from ina.protocol.peer import Peer
 from ina.protocol.shared_model import Claims
 from ina.protocol.switch_model import ModelJob
 from ina.tables.values import Entry
@@ -124,8 +125,8 @@ def test_a_worker_has_one_bit_that_is_the_same_everywhere(tree: Tree) -> None:
 
 
 def test_a_node_on_a_host_is_one_contributor_and_believed_no_more_than_a_worker() -> None:
-    at = HostNode(1, IPv4Address("10.0.0.9"), 4433, 5, switch_port=7, uplink_port=1)
-    members = {rank: Endpoint(IPv4Address("10.0.0.1") + rank, 4000, 1) for rank in range(4)}
+    at = HostNode(1, Peer(IPv4Address("10.0.0.9"), 4433, 5), switch_port=7, uplink_port=1)
+    members = {rank: Endpoint(Peer(IPv4Address("10.0.0.1") + rank, 4000), 1) for rank in range(4)}
     for rank in (1, 3):
         members[rank] = replace(members[rank], node=at)
     placed = below(Tree((Node("only", (0, 1, 2)),)))
@@ -152,12 +153,12 @@ def test_a_node_on_a_host_is_one_contributor_and_believed_no_more_than_a_worker(
 
 
 def test_an_aggregator_on_a_host_is_the_parent_of_the_switch_and_has_sets_below() -> None:
-    at = HostNode(0, IPv4Address("10.0.0.9"), 4433, 5, switch_port=20, uplink_port=1)
+    at = HostNode(0, Peer(IPv4Address("10.0.0.9"), 4433, 5), switch_port=20, uplink_port=1)
     top = Tree((Node("only", (0, 1)),))
     tree = with_aggregator(top, Node(at.name, (), ("only",), (1,), host=at), 20)
     assert (tree.has_one_switch, [it.switch for it in tree.switches]) == (True, ["only"])
     assert (tree.rack(1), tree.depth(tree["only"]), tree.level(tree.root)) == ("only", 1, 2)
-    members = {rank: Endpoint(IPv4Address("10.0.0.1") + rank, 4000, 1) for rank in range(2)}
+    members = {rank: Endpoint(Peer(IPv4Address("10.0.0.1") + rank, 4000), 1) for rank in range(2)}
     memory = {"only": SlotRange(8, 64, 32)}
     placed = placed_over(forest_of(tree), memory, 7, 9, mode=names.SHARED)
     job = Job(JobSpec("j", 2), 7, 0.0, placed, epoch=9, members=members)
@@ -166,7 +167,7 @@ def test_an_aggregator_on_a_host_is_the_parent_of_the_switch_and_has_sets_below(
     where = addresses(Tree((Node("only"),)))
     plan = plan_job(job, "only", where, age_us=AGE_US)
     parent = {dict(it.match)["src_addr"] for it in plan.switches}
-    assert parent == {int(at.address)}
+    assert parent == {int(at.peer.address)}
     (root,) = plan_job(job, at.name, where).stages[1]
     assert isinstance(root, Entry)
     assert (root.action, dict(root.params)["slots"]) == (names.ADMIT_JOB, 64)

@@ -22,6 +22,7 @@ from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.capacity import Capacity
 from ina.fabric.graph import Fabric, Place
 from ina.fabric.shapes import island
+from ina.protocol.peer import Peer
 from ina.trees.aggregators import AggregatorPlace, Aggregators
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
@@ -35,7 +36,7 @@ from tests.controller.test_tree_jobs import drive
 
 OWN, SHARED, JOB_SLOTS = 64, 32, 16
 LANES = JOB_SLOTS // 2
-AGGREGATOR = HostNode(0, IPv4Address("10.0.0.1"), 4400, 5, switch_port=4, uplink_port=1)
+AGGREGATOR = HostNode(0, Peer(IPv4Address("10.0.0.1"), 4400, 5), switch_port=4, uplink_port=1)
 BEHIND = Place("s1", AGGREGATOR.switch_port)
 
 
@@ -71,7 +72,7 @@ def islands(
 
 
 def endpoint(rank: int, runs: HostNode | None = None) -> Endpoint:
-    return Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, 1, aggregator=runs)
+    return Endpoint(Peer(IPv4Address("10.0.0.1"), 4000 + rank), 1, aggregator=runs)
 
 
 def run(registry: Registry, name: str = "j", ranks: int = 2, *, embedded: bool = False) -> Job:
@@ -282,7 +283,10 @@ def test_over_racks_all_switches_are_shared_below_one_that_is_an_aggregator() ->
         await racks.coordinator.create(JobSpec("j", 4, mode="shared"), 0.0)
         joins = [
             racks.coordinator.join(
-                "j", rank, Endpoint(host(leaf, 1 + rank), 4000, 1 + rank, switch=f"leaf{leaf}"), 9.0
+                "j",
+                rank,
+                Endpoint(Peer(host(leaf, 1 + rank), 4000), 1 + rank, switch=f"leaf{leaf}"),
+                9.0,
             )
             for rank, leaf in enumerate((1, 1, 2, 2))
         ]

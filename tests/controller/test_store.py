@@ -25,6 +25,7 @@ from ina.controller.errors import FencedError, OtherSwitchError, StoreError
 from ina.controller.job import Departure, Job, JobSpec, JobState
 from ina.controller.store import Store, open_store, rows
 from ina.controller.store.schema import APPLICATION_ID, VERSION
+from ina.protocol.peer import Peer
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import forest_of
 from ina.trees.mapping import Mapping
@@ -85,7 +86,7 @@ def job(
 ) -> Job:
     made = job_at(name, number, ranks, SlotRange(512 * number, 512, 512), 7.0, state=state)
     for rank in range(ranks):
-        made.members[rank] = Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, 1)
+        made.members[rank] = Endpoint(Peer(IPv4Address("10.0.0.1"), 4000 + rank), 1)
     return made
 
 

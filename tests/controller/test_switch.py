@@ -20,6 +20,7 @@ from ina.controller.switches.plan import FIRST_GROUP
 from ina.controller.switches.reconcile import Difference, compare
 from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import compiled, names
+from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
@@ -54,7 +55,7 @@ def config_for(switch: SoftSwitch, listen: str = "127.0.0.1:0") -> Config:
 def two_workers(epoch: int) -> Job:
     job = job_at("j", 7, 2, SlotRange(0, 64, 64), 0.0, epoch=epoch)
     for rank in range(2):
-        job.members[rank] = Endpoint(IPv4Address("127.0.0.1"), 4000 + rank, 1)
+        job.members[rank] = Endpoint(Peer(IPv4Address("127.0.0.1"), 4000 + rank), 1)
     return job
 
 

@@ -20,6 +20,7 @@ from ina.controller.service.supervisor import Supervisor
 from ina.controller.switches.plan import JobPlan
 from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import compiled
+from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
@@ -100,7 +101,7 @@ class Bench:
 
 
 def endpoint(rank: int) -> Endpoint:
-    return Endpoint(IPv4Address("127.0.0.1"), 4000 + rank, 1)
+    return Endpoint(Peer(IPv4Address("127.0.0.1"), 4000 + rank), 1)
 
 
 @asynccontextmanager

@@ -20,6 +20,7 @@ from ina.controller.watch.failure_detector import FailureDetector, explain
 from ina.controller.watch.leases import Member
 from ina.controller.watch.stalls import Stall
 from ina.p4 import names
+from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.errors import SwitchError
 from ina.trees.endpoint import Endpoint
@@ -314,7 +315,7 @@ def test_who_hangs_up_while_others_are_pushed_out_may_come_again() -> None:
         await racks.until_idle()
         job = racks.registry.get("j")
         assert (job.state, job.missing(), job.memory) == (JobState.JOINING, [1], {})
-        at = Endpoint(host(2, 7), 4000, 7, switch="leaf2")
+        at = Endpoint(Peer(host(2, 7), 4000), 7, switch="leaf2")
         assert (await racks.coordinator.join("j", 1, at, TIMEOUT_S)).state is JobState.RUNNING
         assert (await calls[0]).epoch == job.epoch
         racks.assert_agrees()

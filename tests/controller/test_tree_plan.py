@@ -13,11 +13,11 @@ from ina.controller.job import Job, JobSpec
 from ina.controller.switches.plan import FIRST_GROUP, plan_job
 from ina.p4 import names
 from ina.protocol.addresses import mac_of
+from ina.protocol.peer import Peer
 from ina.protocol.spec import path_of
 from ina.protocol.switch_model import Attachment, ModelJob, Parent
 from ina.tables.values import Entry, Group
 from ina.testing import state
-from ina.trees.data_address import DataAddress
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import forest_of
 from ina.trees.slots import SlotRange
@@ -62,15 +62,17 @@ def job_over(tree: Tree) -> Job:
     placed = placed_over(forest_of(tree), memory, NUMBER, EPOCH)
     job = Job(JobSpec("j", len(ranks)), NUMBER, 0.0, placed, epoch=EPOCH)
     for rank in ranks:
-        job.members[rank] = Endpoint(IPv4Address("10.0.0.1") + rank, 4000 + rank, 1 + rank % 8)
+        job.members[rank] = Endpoint(
+            Peer(IPv4Address("10.0.0.1") + rank, 4000 + rank), 1 + rank % 8
+        )
     return job
 
 
-def addresses(tree: Tree) -> dict[str, DataAddress]:
+def addresses(tree: Tree) -> dict[str, Peer]:
     found = {}
     for place, node in enumerate(tree):
         address = IPv4Address("10.9.0.1") + place
-        found[node.switch] = DataAddress(address, 17760, mac_of(address))
+        found[node.switch] = Peer(address, 17760, mac_of(address))
     return found
 
 
@@ -84,7 +86,7 @@ def as_model(job: Job, switch: str) -> ModelJob:
         return Attachment(port, int(where[name].address), where[name].udp_port)
 
     workers = [
-        Attachment(job.members[rank].switch_port, int(job.members[rank].address), 4000 + rank)
+        Attachment(job.members[rank].switch_port, int(job.members[rank].peer.address), 4000 + rank)
         for rank in node.ranks
     ]
     workers += [at(name, port) for name, port in zip(node.nodes, node.ports, strict=True)]

@@ -18,6 +18,7 @@ from ina.controller.jobs.registry import Registry
 from ina.controller.memory import Allocator, FirstFit, StaticPool
 from ina.controller.switches.capacity import Capacity
 from ina.protocol import serial
+from ina.protocol.peer import Peer
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
 from ina.trees.nearest import Nearest
@@ -47,7 +48,7 @@ def used(registry: Registry) -> dict[str, int]:
 
 
 def at(leaf: int, number: int) -> Endpoint:
-    return Endpoint(host(leaf, number), 4000, number, switch=f"leaf{leaf}")
+    return Endpoint(Peer(host(leaf, number), 4000), number, switch=f"leaf{leaf}")
 
 
 def joined(registry: Registry, name: str, leaves: list[int], slots: int, priority: int = 0) -> Job:

@@ -18,6 +18,7 @@ from ina.controller.windows.uses import (
 )
 from ina.controller.windows.uses import UsedLink as Way
 from ina.fabric.graph import Fabric, Link, Place
+from ina.protocol.peer import Peer
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import forest_of
 from ina.trees.mapping import Mapping
@@ -50,7 +51,7 @@ def mapping(tree: Tree, slots: int = 64) -> Mapping:
 
 
 def at(address: IPv4Address, port: int, group: IPv4Address | None = None) -> Endpoint:
-    return Endpoint(address, 4000 + port, port, results_group=group)
+    return Endpoint(Peer(address, 4000 + port), port, results_group=group)
 
 
 def test_only_links_whose_rate_is_known_are_limited_each_way_by_itself() -> None:
@@ -81,7 +82,7 @@ def test_ranks_behind_one_port_that_share_results_get_them_once() -> None:
 
 
 def test_what_a_host_adds_up_is_one_part_and_a_job_at_one_far_switch_passes_the_way_there() -> None:
-    node = HostNode(1, H2, 5000, 0, 2, 1)
+    node = HostNode(1, Peer(H2, 5000, 0), 2, 1)
     tree = Tree(
         (
             Node("l1", (0,), (node.name,), (2,)),

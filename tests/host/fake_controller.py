@@ -6,16 +6,17 @@ import queue
 import threading
 import time
 from concurrent import futures
-from dataclasses import asdict
 from typing import Any
 
 import grpc
 
 from ina.host.trees import one_switch
+from ina.protocol.peer import Peer
 from ina.protocol.spec import RESULTS_UDP_PORT, VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
 from ina.rpc.channel import BEARABLE_PINGS
+from tests.host.tickets import tree_message
 from tests.host.udp_model import UdpModel
 
 JOB, EPOCH = 3, 0x2_0001
@@ -151,9 +152,9 @@ class FakeController(Servicer):  # type: ignore[misc]
 
     def _trees(self, rank: int, slots: int) -> list[pb2.Tree]:
         """Where its one switch sums all ranks."""
-        address = (self.switch_host, self.switch.address[1])
-        (place,) = one_switch(JOB, rank, self.world_size, slots, address)
-        return [pb2.Tree(**asdict(place))]
+        at = Peer.at((self.switch_host, self.switch.address[1]))
+        (place,) = one_switch(JOB, rank, self.world_size, slots, at)
+        return [tree_message(place)]
 
     def _hear(self, request: pb2.RemapRequest, mapping: pb2.Mapping) -> None:
         if request.declined:

@@ -60,7 +60,7 @@ def seen_of(dscp: int | None, tenant: str) -> Iterator[tuple[Seen, tuple[str, in
             WorkerOptions(tenant=tenant, dscp=dscp, transport="udp"),
         ) as session:
             assert (session.all_reduce(ARRAY) == ARRAY).all()
-            yield seen, session.ticket.switch, session
+            yield seen, session.ticket.switch.place, session
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_contributions_and_results_carry_what_the_worker_or_its_tenant_says(
 ) -> None:
     """The result is the contribution, changed: the switch leaves its DSCP alone."""
     with seen_of(dscp, tenant) as (seen, switch, session):
-        own = session._link.address
+        own = session._link.own.place
         frames = seen.all()
     assert frames[own, switch] == {wanted << 2 | ECT0}
     assert frames[switch, own] == {wanted << 2 | ECT0}

@@ -23,6 +23,7 @@ from ina.host.errors import TransportError
 from ina.host.udp import UdpLink, open_socket
 from ina.protocol.codec import decode, encode
 from ina.protocol.collective import Collective
+from ina.protocol.peer import Peer
 from ina.protocol.spec import Kind, ValueType
 from ina.testing.frames import parse
 from tests.host.cores import worker_config
@@ -66,7 +67,7 @@ def test_more_than_a_frame_has_room_for_is_refused() -> None:
 
 def test_what_does_not_fit_with_them_in_front_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ina.host.udp.socket_mtu_bytes", lambda connected: 1500)
-    link = UdpLink.open("127.0.0.1", 9, "127.0.0.1")
+    link = UdpLink.open(Peer.at(("127.0.0.1", 9)), "127.0.0.1")
     try:
         link.check_mtu("rank 0", 1500 - 28)
         link.framing = Framing(PREFIX)
@@ -121,7 +122,7 @@ def test_each_thread_gets_the_packets_of_its_lanes() -> None:
 
     thread = threading.Thread(target=answer)
     thread.start()
-    sock = open_socket("127.0.0.1", switch.getsockname()[1], "127.0.0.1")
+    sock = open_socket(Peer.at(switch.getsockname()), "127.0.0.1")
     config = WorkerConfig(
         job=7, epoch=1, rank=0, world_size=1, slots=64, values_per_packet=64,
         stall_timeout_ns=30 * 10**9, rto=RtoLimits(), framing=Framing(PREFIX),

@@ -114,7 +114,7 @@ def test_a_first_tree_may_begin_elsewhere_than_at_its_top_of_rack(
         fake.trees = [pb2.Tree(job=JOB, host=host, udp_port=port, expected_bitmap=1, lanes=lanes)]
         with Session.join(address, "digits", 0, 1) as session:
             ticket = session.ticket
-            assert ticket.switch == (host, port)
+            assert ticket.switch.place == (host, port)
             session.all_reduce(np.ones(5, np.int32), async_op=True)
             _, source = node.recvfrom(2048)
             assert source == (fake.joined[0].host, fake.joined[0].udp_port)

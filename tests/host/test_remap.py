@@ -12,6 +12,7 @@ import pytest
 
 from ina.host import OperationTimeoutError, Session, WorkerOptions
 from ina.host.udp import UdpLink
+from ina.protocol.peer import Peer
 from ina.protocol.spec import RESULTS_UDP_PORT
 from tests.host.remapped import JOB, NEVER_NS, Mapped, Tensors
 from tests.host.test_freeze import recover
@@ -25,10 +26,10 @@ GROUP = "239.192.78.1"
 def sessions_of(
     switch: UdpModel, count: int, slots: int, threads: list[int], **options: Any
 ) -> list[Session]:
-    links = [UdpLink.open(*switch.address, "127.0.0.1") for _ in range(count)]
-    switch.install_ports(JOB, 1, [link.address[1] for link in links], slots=slots)
+    links = [UdpLink.open(Peer.at(switch.address), "127.0.0.1") for _ in range(count)]
+    switch.install_ports(JOB, 1, [link.own.udp_port for link in links], slots=slots)
     for link in links if switch.group else ():
-        link.listen(switch.group, RESULTS_UDP_PORT)
+        link.listen(Peer.at((switch.group, RESULTS_UDP_PORT)))
     return [
         Session(
             direct_ticket("test", JOB, 1, rank, count, slots, switch.values, *switch.address),

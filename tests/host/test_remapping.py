@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import pytest
 
 from ina.extension.congestion import Choice
@@ -12,9 +10,10 @@ from ina.host.calls import RemapWord
 from ina.host.manner import Manner
 from ina.host.remapping import Remapping
 from ina.host.trees import TreePlace
+from ina.protocol.peer import Peer
 from ina.protocol.spec import path_of
 from ina.rpc import controller_pb2 as pb2
-from tests.host.tickets import direct_ticket
+from tests.host.tickets import direct_ticket, tree_message
 
 TO, S = 8, 20
 
@@ -45,11 +44,11 @@ class Steps:
 
 
 def mapping(*, first: int = 0, waits: bool = False, epoch: int = TO) -> pb2.Mapping:
-    place = TreePlace(1, "127.0.0.1", 4000, 1, path_of([1]), 0b11, 0, 4)
+    place = TreePlace(1, Peer.at(("127.0.0.1", 4000)), 1, path_of([1]), 0b11, 0, 4)
     return pb2.Mapping(
         mode="pool",
         epoch=epoch, slots=8, window=4, first_operation=first, waits=waits,
-        trees=[pb2.Tree(**asdict(place))],
+        trees=[tree_message(place)],
     )  # fmt: skip
 
 
@@ -61,7 +60,7 @@ def steps() -> Steps:
 @pytest.fixture
 def remapping(steps: Steps) -> Remapping:
     ticket = direct_ticket("j", 1, 7, 1, 2, 16, 64, "127.0.0.1", 4000)
-    manner = Manner(1_000_000, RtoLimits(), False, None, ("127.0.0.1", 4000))
+    manner = Manner(1_000_000, RtoLimits(), False, None, Peer.at(("127.0.0.1", 4000)))
     return Remapping(ticket, manner, steps, lambda _: None)
 
 

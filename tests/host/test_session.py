@@ -25,15 +25,16 @@ from ina.host import (
     RanksDifferError,
     Session,
     SessionClosedError,
-    TransportError,
     UnsupportedDtypeError,
     UnsupportedOpError,
     WorkerOptions,
     WorldSizeError,
 )
-from ina.host.udp import UdpLink
+from ina.host.calls import ticket_of
 from ina.protocol.collective import Collective
+from ina.protocol.peer import Peer
 from ina.protocol.spec import ValueType
+from ina.rpc import controller_pb2 as pb2
 from ina.testing import numerics
 from tests.host.tickets import direct_ticket
 from tests.host.udp_model import UdpModel, closing
@@ -245,10 +246,11 @@ def test_no_switch_at_the_address() -> None:
 
 @pytest.mark.parametrize("host", ["256.0.0.1", "no such host"])
 def test_an_address_that_is_none(host: str) -> None:
-    with pytest.raises(TransportError, match="no UDP socket towards the switch"):
-        UdpLink.open(host, 17760)
-    with pytest.raises(InvalidTicketError, match=f"host {host!r} is no IPv4 address"):
-        direct_ticket("test", 1, 1, 0, 1, 4, 64, host, 17760)
+    with pytest.raises(ValueError, match=host):
+        Peer.at((host, 17760))
+    joined = pb2.JoinReply(trees=[pb2.Tree(host=host, udp_port=17760)])
+    with pytest.raises(InvalidTicketError, match=f"tree 0: host {host!r} is no IPv4 address"):
+        ticket_of("test", 0, pb2.CreateJobReply(), joined)
 
 
 def test_33_workers_of_one_switch_are_refused_with_the_reason() -> None:
@@ -386,11 +388,12 @@ import sys
 import numpy as np
 from ina.host import Session, Ticket, one_switch, WorkerOptions
 from ina.host.udp import open_socket
+from ina.protocol.peer import Peer
 address = ("127.0.0.1", int(sys.argv[1]))
-sock = open_socket(*address)
+sock = open_socket(Peer.at(address))
 print(sock.getsockname()[1], flush=True)
 sys.stdin.readline()
-trees = one_switch(7, 0, 1, 64, address)
+trees = one_switch(7, 0, 1, 64, Peer.at(address))
 session = Session.direct(Ticket("test", 1, 0, 1, 64, 64, trees), sock)
 handle = session.all_reduce(np.ones(5, np.int32), async_op=True)
 handle.add_done_callback(lambda handle: None)

@@ -15,6 +15,7 @@ import pytest
 from ina.host import Session, TransportError, WorkerOptions
 from ina.host.shared_results import SharedResults
 from ina.host.udp import UdpLink
+from ina.protocol.peer import Peer
 from ina.protocol.spec import RESULTS_UDP_PORT
 from tests.host.fake_controller import FakeController
 from tests.host.test_sockets import (
@@ -224,7 +225,7 @@ def test_where_the_kernel_refuses_a_filter_copies_are_ignored() -> None:
 
         in_a_thread(work)
         assert shared.missing
-        switch.install_ports(7, 1, [session._link.address[1]], frozenset())
+        switch.install_ports(7, 1, [session._link.own.udp_port], frozenset())
         reduce_all([session])
 
 
@@ -262,9 +263,9 @@ def test_who_cannot_listen_says_so_and_joins(
 
 def test_where_the_kernel_refuses_all_threads_have_one_socket() -> None:
     with UdpModel(group=GROUP) as switch:
-        link = UdpLink.open(*switch.address, "127.0.0.1")
-        switch.install_ports(7, 1, [link.address[1]])
-        link.listen(GROUP, RESULTS_UDP_PORT)
+        link = UdpLink.open(Peer.at(switch.address), "127.0.0.1")
+        switch.install_ports(7, 1, [link.own.udp_port])
+        link.listen(Peer.at((GROUP, RESULTS_UDP_PORT)))
 
         def work() -> None:
             forbid_setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
@@ -294,11 +295,11 @@ def test_nothing_is_taken_after_the_end() -> None:
 def test_a_group_needs_a_way_there() -> None:
     """A multicast group on an interface that this host does not have."""
     with UdpModel() as switch:
-        link = UdpLink.open(*switch.address, "127.0.0.1")
-        link.listen(GROUP, RESULTS_UDP_PORT)
+        link = UdpLink.open(Peer.at(switch.address), "127.0.0.1")
+        link.listen(Peer.at((GROUP, RESULTS_UDP_PORT)))
         link.stop_listening()
         link.stop_listening()
         with pytest.raises(TransportError, match="cannot listen for results"):
-            link.listen("not an address", RESULTS_UDP_PORT)
+            link.listen(Peer.at(("10.0.0.1", RESULTS_UDP_PORT)))
         assert not link.is_listening
         link.close()

@@ -52,7 +52,7 @@ def welcome(status: int, version: int = VERSION) -> bytes:
 
 def test_both_sides_say_what_the_header_defines() -> None:
     with closing(Switch(welcome(0), 2)) as switch, closing(attach(switch)) as link:
-        assert (link.switch_port, link.address) == (7, ("127.0.0.1", 4711))
+        assert (link.switch_port, link.own.place) == (7, ("127.0.0.1", 4711))
     assert switch.heard == struct.pack("=IIII", MAGIC, VERSION, 512, 1024)
 
 

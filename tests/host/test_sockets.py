@@ -22,6 +22,7 @@ from ina.host.stats import SessionStats
 from ina.host.udp import open_socket
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.collective import Collective
+from ina.protocol.peer import Peer
 from ina.protocol.spec import Kind
 from tests.host.cores import EPOCH, JOB, worker_config
 from tests.host.udp_model import UdpModel, closing
@@ -51,7 +52,7 @@ def reduce_on(switch: UdpModel, sock: socket.socket, threads: int) -> SessionSta
 @pytest.mark.parametrize("threads", [2, 4, 8])
 def test_each_thread_receives_its_own_lanes(threads: int) -> None:
     with UdpModel() as switch:
-        stats = reduce_on(switch, open_socket(*switch.address), threads)
+        stats = reduce_on(switch, open_socket(Peer.at(switch.address)), threads)
     assert (stats.threads, stats.queues) == (threads, threads)
     assert stats.packets_received >= 600
     assert stats.passed_on == 0
@@ -61,7 +62,7 @@ def test_each_thread_receives_its_own_lanes(threads: int) -> None:
 def test_a_socket_whose_port_the_caller_chose_keeps_it(own_host: str) -> None:
     """The kernel then leaves it its port when it is unconnected."""
     with UdpModel() as switch:
-        with open_socket(*switch.address) as free:
+        with open_socket(Peer.at(switch.address)) as free:
             port = free.getsockname()[1]
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         sock.bind((own_host, port))
@@ -76,7 +77,7 @@ def test_the_address_stays_nobody_elses() -> None:
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as thief,
             pytest.raises(OSError, match="Address already in use"),
         ):
-            thief.bind(session._link.address)
+            thief.bind(session._link.own.place)
         assert (session.all_reduce(WHOLE) == WHOLE).all()
 
 
@@ -91,7 +92,7 @@ def foreign_packets(count: int) -> list[bytes]:
 def test_strangers_are_kept_out(threads: int) -> None:
     """Another port of the switch's host, and its port on another host."""
     with UdpModel() as switch, closing(switch.sessions(1, threads=[threads])) as (session,):
-        (host, port), to = switch.address, session._link.address
+        (host, port), to = switch.address, session._link.own.place
         packets = foreign_packets(32)
         for stranger in ((host, 0), ("127.0.0.2", port)):
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -130,7 +131,7 @@ def test_a_switch_that_goes_is_noticed_and_threads_sleep_on(threads: int) -> Non
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_each_queue_has_room_of_its_own(threads: int) -> None:
     with UdpModel(loss=0.02) as switch:
-        sock = open_socket(*switch.address, "127.0.0.1")
+        sock = open_socket(Peer.at(switch.address), "127.0.0.1")
         switch.install(JOB, EPOCH, [sock])
         config = worker_config(0, 1, slots=64, values=64, stall_s=DEADLINE_S)
         transport = Transport.udp(sock.fileno(), config, 2048, TransportOptions(threads=threads))
@@ -163,7 +164,7 @@ def test_a_thread_looks_in_time_at_what_another_has_sent_for_it() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as switch:
         switch.bind(("127.0.0.1", 0))
         switch.settimeout(DEADLINE_S)
-        sock = open_socket(*switch.getsockname())
+        sock = open_socket(Peer.at(switch.getsockname()))
         transport = Transport.udp(sock.fileno(), config, 2048, TransportOptions(threads=2))
         try:
             transport.submit(tensor.ctypes.data, tensor.ctypes.data, Collective(0, tensor.size))
@@ -244,7 +245,7 @@ def test_where_the_kernel_refuses_all_threads_have_one_socket(
     level: int, option: int, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with UdpModel(loss=0.02) as switch:
-        sock = open_socket(*switch.address)
+        sock = open_socket(Peer.at(switch.address))
 
         def work() -> None:
             forbid_setsockopt(level, option)
@@ -261,7 +262,7 @@ def test_a_socket_that_is_bound_to_a_device_stays_the_only_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with UdpModel() as switch:
-        sock = open_socket(*switch.address)
+        sock = open_socket(Peer.at(switch.address))
         try:
             sock.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, b"lo")
         except PermissionError:
@@ -276,7 +277,7 @@ def test_a_socket_of_another_network_namespace_stays_the_only_one(
 ) -> None:
     clone_newnet = 0x40000000
     with UdpModel() as switch:
-        sock = open_socket(*switch.address)
+        sock = open_socket(Peer.at(switch.address))
 
         def work() -> None:
             if ctypes.CDLL(None, use_errno=True).unshare(clone_newnet) != 0:

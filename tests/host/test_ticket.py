@@ -34,7 +34,7 @@ def test_what_cannot_be(change: dict[str, int], says: str) -> None:
 
 
 def test_its_job_and_its_switch_are_those_of_its_first_tree() -> None:
-    assert (TICKET.job, TICKET.switch) == (1, ("127.0.0.1", 17760))
+    assert (TICKET.job, TICKET.switch.place) == (1, ("127.0.0.1", 17760))
     config = TICKET.worker_config(stall_timeout_ns=1, rto=RtoLimits(), keep_results=False)
     assert (config.job, config.expected_bitmap) == (1, 0b111)
     assert (config.summands, config.divisor) == (3, 3)

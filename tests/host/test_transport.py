@@ -19,6 +19,7 @@ from ina.host import Session, WorkerOptions, udp
 from ina.host.errors import TransportError
 from ina.host.udp import UdpLink, open_socket
 from ina.protocol.collective import Collective
+from ina.protocol.peer import Peer
 from tests.host.udp_model import UdpModel, closing
 from tests.threads import SHORT_SLICE_NS, NewThreads, slice_ns, takes_slices
 
@@ -30,7 +31,7 @@ def test_it_works_with_less(
     trains: bool, loss: float, buffer_bytes: int, max_in_flight: int
 ) -> None:
     with UdpModel(slots=64, values=64, loss=loss) as switch:
-        sock = open_socket(*switch.address, "127.0.0.1")
+        sock = open_socket(Peer.at(switch.address), "127.0.0.1")
         switch.install(7, 1, [sock])
         config = WorkerConfig(
             job=7,
@@ -88,7 +89,7 @@ def test_threads_that_packets_wait_for_have_short_turns() -> None:
 
 
 def test_packets_that_the_first_link_does_not_take_whole_are_refused() -> None:
-    link = UdpLink.open("127.0.0.1", 9, "127.0.0.1")
+    link = UdpLink.open(Peer.at(("127.0.0.1", 9)), "127.0.0.1")
     try:
         link.check_mtu("rank 0", 9000)
         with pytest.raises(

@@ -14,6 +14,7 @@ from ina.host import InvalidTicketError, OperationTimeoutError, Session
 from ina.host.ticket import Ticket
 from ina.host.trees import TreePlace
 from ina.protocol.codec import Header, encode
+from ina.protocol.peer import Peer
 from ina.protocol.spec import DropReason, Kind, path_of
 from ina.testing import numerics
 from tests.host.test_worker_core import INT32, random_parts
@@ -82,7 +83,7 @@ def test_a_result_counts_only_from_the_first_node_of_its_tree() -> None:
     ):
         reduce_all(sessions, 64 * 2, 1)  # its sockets are as they stay
         received = sessions[0].stats().packets_received
-        to = sessions[0]._link.address
+        to = sessions[0]._link.own.place
         for name, job in (("a", 8), ("b", 7), ("a", 9)):
             packet = encode(Header(kind=Kind.RESULT, job=job, epoch=EPOCH), np.zeros(0, np.int32))
             forest.sockets[name].sendto(packet, to)
@@ -109,8 +110,8 @@ def test_a_stall_names_where_the_missing_results_would_come_from() -> None:
 
 def places() -> tuple[TreePlace, ...]:
     return (
-        TreePlace(7, "10.0.0.1", 17760, 3, path_of([1, 3]), 0b11, 0, 20, "leaf1"),
-        TreePlace(9, "10.0.0.2", 17760, 0, path_of([2, 0]), 0b111, 20, 12, "leaf2"),
+        TreePlace(7, Peer.at(("10.0.0.1", 17760)), 3, path_of([1, 3]), 0b11, 0, 20, "leaf1"),
+        TreePlace(9, Peer.at(("10.0.0.2", 17760)), 0, path_of([2, 0]), 0b111, 20, 12, "leaf2"),
     )
 
 
@@ -122,7 +123,7 @@ def test_a_ticket_names_its_trees_nodes() -> None:
     made = ticket(places())
     config = made.worker_config(stall_timeout_ns=1, rto=RtoLimits(), keep_results=False)
     assert (config.expected_bitmap, config.summands, config.divisor) == (0b11, 64, 64)
-    assert (made.job, made.switch) == (7, ("10.0.0.1", 17760))
+    assert (made.job, made.switch.place) == (7, ("10.0.0.1", 17760))
     assert not made.is_at_one_switch
     assert made.lanes == 32
     assert made.node_of(19) == made.node_of(32) == "leaf1 at 10.0.0.1:17760"
@@ -138,7 +139,6 @@ def test_a_ticket_names_its_trees_nodes() -> None:
         (lambda a, b: (a, replace(b, lanes=13)), r"tree 1: lanes is 13, must be 1\.\.12"),
         (lambda a, b: (replace(a, worker=32), b), r"tree 0: worker is 32, must be 0\.\.31"),
         (lambda a, b: (replace(a, path=1 << 24), b), "tree 0: path is 16777216"),
-        (lambda a, b: (a, replace(b, host="leaf2")), "tree 1: host 'leaf2' is no IPv4 address"),
         (
             lambda a, b: (a, replace(b, expected_bitmap=3)),
             "tree 1: expected_bitmap 0x3 lacks child 2",

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from ina.host.ticket import Ticket
-from ina.host.trees import one_switch
+from ina.host.trees import TreePlace, one_switch
+from ina.protocol.peer import Peer
+from ina.rpc import controller_pb2 as pb2
+
+
+def tree_message(place: TreePlace) -> pb2.Tree:
+    """As a controller says it."""
+    said = {name: value for name, value in vars(place).items() if name != "peer"}
+    host, udp_port = place.peer.place
+    return pb2.Tree(host=host, udp_port=udp_port, **said)
 
 
 def direct_ticket(
@@ -13,5 +22,5 @@ def direct_ticket(
 ) -> Ticket:
     """``at``: slots, values a packet, and the switch's IPv4 address and UDP port."""
     slots, values, *address = at
-    trees = one_switch(job, rank, world_size, slots, (address[0], address[1]))
+    trees = one_switch(job, rank, world_size, slots, Peer.at((address[0], address[1])))
     return Ticket(name, epoch, rank, world_size, slots, values, trees, **more)

@@ -6,8 +6,10 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 
 from ina.host.trees import TreePlace
+from ina.protocol.peer import Peer
 from ina.protocol.spec import path_of
 from ina.protocol.switch_model import Attachment, ModelJob, Parent, SwitchModel
 
@@ -108,8 +110,7 @@ class Forest:
                 self.places[child].append(
                     TreePlace(
                         job=job,
-                        host=".".join(map(str, at.ipv4.to_bytes(4, "big"))),
-                        udp_port=at.udp_port,
+                        peer=Peer(IPv4Address(at.ipv4), at.udp_port),
                         worker=index,
                         path=path_of(down),
                         expected_bitmap=(1 << root_children) - 1,

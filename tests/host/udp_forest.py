@@ -13,6 +13,7 @@ from ina.congestion import Congestion
 from ina.host import Session, Ticket, WorkerOptions
 from ina.host.udp import UdpLink
 from ina.protocol.codec import encode
+from ina.protocol.peer import Peer
 from ina.protocol.switch_model import Attachment
 from tests.host.trees import Forest, Node
 
@@ -72,11 +73,13 @@ class UdpForest:
     ) -> list[Session]:
         """One of each rank, with so many threads, in turns."""
         first = dict(_first_nodes(self.trees[0]))
-        links = [UdpLink.open(*self._switch(first[rank]), _WORKERS) for rank in range(workers)]
+        links = [
+            UdpLink.open(Peer.at(self._switch(first[rank])), _WORKERS) for rank in range(workers)
+        ]
         self.forest = Forest(
             self.trees, self.lanes, self.values,
             lambda name: _address(self.sockets[name]),
-            lambda rank: _attachment(links[rank].address),
+            lambda rank: _attachment(links[rank].own.place),
             epoch=EPOCH,
         )  # fmt: skip
         return [

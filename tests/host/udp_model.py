@@ -16,6 +16,7 @@ from ina.host import Session, Ticket, WorkerOptions
 from ina.host.member.latch import OnFailure
 from ina.host.udp import UdpLink
 from ina.protocol.codec import encode
+from ina.protocol.peer import Peer
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT
 from ina.protocol.switch_model import Attachment, ModelJob, Sharing, SwitchModel
 from tests.host.tickets import direct_ticket
@@ -88,11 +89,11 @@ class UdpModel:
         threads: Sequence[int] | None = None,
         congestion: Congestion | None = None,
     ) -> list[Session]:
-        links = [UdpLink.open(*self.address, "127.0.0.1") for _ in range(count)]
-        self.install_ports(job, 1, [link.address[1] for link in links])
+        links = [UdpLink.open(Peer.at(self.address), "127.0.0.1") for _ in range(count)]
+        self.install_ports(job, 1, [link.own.udp_port for link in links])
         for link in links:
             if self.group:
-                link.listen(self.group, RESULTS_UDP_PORT)
+                link.listen(Peer.at((self.group, RESULTS_UDP_PORT)))
         return [
             Session(
                 self.ticket(job, 1, rank, count),

@@ -14,6 +14,7 @@ from ina.host import ControllerTimeoutError, Session, WorkerOptions
 from ina.host.errors import TransportError
 from ina.host.own_addresses import why_not_own
 from ina.host.udp import open_socket
+from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.absence import absence, in_words, why_absent
 from ina.rpc.controller_pb2_grpc import OperatorStub
@@ -112,7 +113,7 @@ def test_an_address_that_is_nobody_s_here() -> None:
         f"this host has no IPv4 address {NOBODYS_ADDRESS}; it has "
     )
     with pytest.raises(TransportError, match=f"no IPv4 address {NOBODYS_ADDRESS}"):
-        open_socket("127.0.0.1", 9, NOBODYS_ADDRESS)
+        open_socket(Peer.at(("127.0.0.1", 9)), NOBODYS_ADDRESS)
     with pytest.raises(AddressError, match="this machine has no such address"):
         SoftSwitch([UdpPort(1, NOBODYS_ADDRESS, 0)]).start()
     with pytest.raises(AddressError, match="P4Runtime address"):

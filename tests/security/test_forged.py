@@ -122,7 +122,7 @@ def check_believed(taps: list[Tap], sessions: list[Session], forge: bool) -> Non
     if forge:
         host, udp_port = taps[0].outer.getsockname()
         ticket = sessions[0].ticket
-        send_spoofed((host, udp_port), ticket.switch, lie)
+        send_spoofed((host, udp_port), ticket.switch.place, lie)
     else:
         taps[0].outer.send(lie)
     np.testing.assert_array_equal(late.wait(DEADLINE_S), np.full(64, LIE + 5, np.int32))

@@ -20,6 +20,7 @@ import pytest
 from ina.controller.config import Config, make_config
 from ina.host import Session
 from ina.host import udp as host_udp
+from ina.protocol.peer import Peer
 from ina.switch.ports import AfPacketPort, Port, UdpPort
 from ina.switch.server import SoftSwitch
 from tests.security.jobs import SummingJob
@@ -175,10 +176,10 @@ def inside_of(machines: Sequence[Host]) -> Callable[..., socket.socket]:
     spaces = {host.address: host for host in machines}
     open_socket = host_udp.open_socket
 
-    def opened(host: str, udp_port: int, own_host: str | None = None) -> socket.socket:
+    def opened(switch: Peer, own_host: str | None = None) -> socket.socket:
         assert own_host is not None
         with spaces[own_host].inside():
-            return open_socket(host, udp_port, own_host)
+            return open_socket(switch, own_host)
 
     return opened
 

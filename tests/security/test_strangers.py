@@ -107,7 +107,7 @@ def test_strangers_change_nothing_and_are_counted(embedded: Embedded) -> None:
         ticket = victim.sessions[0].ticket
         member = victim.taps[0].outer  # rank 0's own address and port
         member_port = member.getsockname()[1]
-        switch = ticket.switch
+        switch = ticket.switch.place
         with (
             stranger("127.0.0.1", 0, switch) as other_port,
             stranger("127.0.0.2", member_port, switch) as other_address,
@@ -195,7 +195,7 @@ def test_random_bytes_change_nothing(embedded: Embedded) -> None:
     """Noise from a stranger, and noise from behind a member's own address."""
     with summing_job(embedded, "victim", 2) as victim:
         ticket = victim.sessions[0].ticket
-        with stranger("127.0.0.2", 0, ticket.switch) as noisy:
+        with stranger("127.0.0.2", 0, ticket.switch.place) as noisy:
             captured(victim)
             rng = random.Random(SEED)
             before = sum(drops(embedded).values())

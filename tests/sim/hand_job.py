@@ -11,7 +11,9 @@ from ina.controller.switches.plan import JobPlan, own_address, plan_job
 from ina.extension import congestion
 from ina.extension import host as host_native
 from ina.extension import sim as native
+from ina.host.trees import native_peer
 from ina.protocol.collective import Collective
+from ina.protocol.peer import Peer
 from ina.protocol.spec import UDP_PORT as SWITCH_UDP_PORT
 from ina.sim.fabric import VirtualFabric
 from ina.trees.endpoint import Endpoint
@@ -64,7 +66,7 @@ def _plan(
 ) -> JobPlan:
     topology = fabric.topology
     members = {
-        rank: Endpoint(topology.addresses[name], UDP_PORT, topology.port_towards("s1", name))
+        rank: Endpoint(Peer(topology.addresses[name], UDP_PORT), topology.port_towards("s1", name))
         for rank, name in enumerate(hosts)
     }
     placed = Mapping(epoch, (number,), forest_of(single("s1", len(hosts))), {"s1": memory}, 1)
@@ -76,7 +78,8 @@ def setup_on(fabric: VirtualFabric, host: str) -> native.WorkerSetup:
     """Of a member's worker."""
     addresses = fabric.topology.addresses
     return native.WorkerSetup(
-        own=(int(addresses[host]), UDP_PORT), to=(int(addresses["s1"]), SWITCH_UDP_PORT)
+        own=native_peer(Peer(addresses[host], UDP_PORT)),
+        to=native_peer(Peer(addresses["s1"], SWITCH_UDP_PORT)),
     )
 
 

@@ -57,7 +57,7 @@ def test_a_rank_that_dies_is_named_within_a_lease(silently: bool) -> None:
         for rank in ranks[:2]:
             await rank.leave()
         again = await until_runs(plane, "job", HOSTS)
-        assert again[2].seat.udp_port == ranks[2].seat.udp_port + 1
+        assert again[2].seat.own.udp_port == ranks[2].seat.own.udp_port + 1
         await check_sum(again, 1)
 
     with plane_of(lease_s=LEASE_S) as plane:

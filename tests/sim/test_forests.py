@@ -37,7 +37,7 @@ class Spines(Nearest):
     def _tree(self, spine: str, past: str, endpoints: Mapping[int, Located]) -> Tree:
         racks: dict[str, list[int]] = {}
         for rank, at in sorted(endpoints.items()):
-            racks.setdefault(self.fabric.hosts[at.address].switch, []).append(rank)
+            racks.setdefault(self.fabric.hosts[at.peer.address].switch, []).append(rank)
         own = tuple(racks.pop(past, ()))
         ports = {leaf: self.fabric.port_towards(spine, leaf) for leaf in racks}
         root = Node(
@@ -45,7 +45,7 @@ class Spines(Nearest):
             own,
             tuple(racks),
             tuple(map(int, ports.values())),
-            rank_ports=tuple(self.port_to(spine, endpoints[rank].address) for rank in own),
+            rank_ports=tuple(self.port_to(spine, endpoints[rank].peer.address) for rank in own),
         )
         leaves = (
             Node(leaf, tuple(ranks), (), (), spine, int(self.fabric.port_towards(leaf, spine)))

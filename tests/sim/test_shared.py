@@ -13,6 +13,7 @@ import pytest
 from ina.modes import rows
 from ina.modes.rows import Neighbour, Place
 from ina.p4 import names
+from ina.protocol.peer import Peer
 from ina.protocol.spec import PARENT
 from ina.sim.draw import draw
 from ina.sim.errors import ScenarioError
@@ -225,7 +226,7 @@ def test_who_gives_up_on_links_that_were_mended_long_ago_has_no_cause(
 
     def elsewhere(at: Place, index: int, child: Neighbour) -> Entry:
         if index == PARENT and at.part.number == 1 and at.part.epoch <= len(JOBS):
-            child = replace(child, address=IPv4Address("10.255.9.9"))
+            child = replace(child, peer=Peer(IPv4Address("10.255.9.9"), 1))
         return honest(at, index, child)
 
     monkeypatch.setattr(rows, "receiver", elsewhere)

@@ -19,6 +19,7 @@ import numpy as np
 from ina.errors import InaError
 from ina.host import Session, WorkerOptions
 from ina.host import udp as host_udp
+from ina.protocol.peer import Peer
 from tests.soak.sums import cases
 
 WORKERS = 4
@@ -106,8 +107,8 @@ def _join(place: Place, rank: int) -> Session:
 
 
 def _opener(place: Place) -> Any:
-    def opened(switch_host: str, switch_udp_port: int, own_host: str | None = None) -> Any:
-        real = open_socket(switch_host, switch_udp_port, own_host)
+    def opened(switch: Peer, own_host: str | None = None) -> Any:
+        real = open_socket(switch, own_host)
         sock = _SeenElsewhere(fileno=real.detach())
         sock.seen_host = place.seen_host
         return sock

@@ -10,6 +10,7 @@ from typing import Any
 from ina.controller.config import Config, make_config
 from ina.controller.job import Job
 from ina.controller.switches.southbound.tofino import TofinoSession
+from ina.protocol.peer import Peer
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
 from tests.controller.switches import job_at
@@ -49,5 +50,5 @@ async def connect(config: Config, *, standby: bool = False) -> TofinoSession:
 def two_workers(epoch: int, ports: tuple[int, int] = (1, 2)) -> Job:
     job = job_at("j", 7, 2, SlotRange(0, 64, 64), 0.0, epoch=epoch)
     for rank, port in enumerate(ports):
-        job.members[rank] = Endpoint(IPv4Address("10.0.0.1"), 4000 + rank, port)
+        job.members[rank] = Endpoint(Peer(IPv4Address("10.0.0.1"), 4000 + rank), port)
     return job

@@ -18,6 +18,7 @@ from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.supervisor import Supervisor
 from ina.errors import MissingToolError
 from ina.p4 import names
+from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.bfrt import session as session_module
 from ina.tables.errors import SwitchError
@@ -271,4 +272,4 @@ def test_switches_without_pipes_take_workers_anywhere() -> None:
     from ina.controller.switches.capacity import one_pipe
 
     job = two_workers(1, (1, 500))
-    check_same_pipe(job, 2, Endpoint(job.members[0].address, 1, 300), one_pipe)
+    check_same_pipe(job, 2, Endpoint(Peer(job.members[0].peer.address, 1), 300), one_pipe)

@@ -291,8 +291,8 @@ class Registry:
             raise JobConflictError(f"job {name!r} cannot be joined: {who(job)}")
         for other, member in job.members.items():
             # What adds up on a host has its workers at addresses of its own making.
-            seen = (member.node, member.address, member.udp_port)
-            if seen == (endpoint.node, endpoint.address, endpoint.udp_port):
+            seen = (member.node, member.peer.admits)
+            if seen == (endpoint.node, endpoint.peer.admits):
                 raise JobConflictError(
                     f"job {name!r}: rank {rank} has the address of rank {other}, {member}"
                 )
@@ -401,7 +401,7 @@ class Registry:
         job.on(JobEvent.COMPLETE)
         if job.verify is None:
             senders = who_sends_to_switches(job.members).values()
-            verify = usual_verify(sender.address for sender in senders)
+            verify = usual_verify(sender.peer.address for sender in senders)
             job.spec = replace(job.spec, verify=verify)
         job.epoch = job.mapping.epoch = self.epochs.next()
 

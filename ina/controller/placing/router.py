@@ -211,16 +211,20 @@ class Router:
             for name, of in endpoints.items()
         }
         unlisted = {
-            (str(at.address), rack)
+            (str(at.peer.address), rack)
             for name, of in endpoints.items()
             for at, rack in zip(of.values(), racks[name], strict=True)
-            if at.address not in self.fabric.hosts
+            if at.peer.address not in self.fabric.hosts
         }
         network = network_of(self.fabric, self._rooms(), avoided, sorted(unlisted))
         numbers = hosts_of(network)
         demands = {
             name: self._demand(
-                *(name, [numbers[str(at.address)] for at in of.values()], (steps or {}).get(name)),
+                *(
+                    name,
+                    [numbers[str(at.peer.address)] for at in of.values()],
+                    (steps or {}).get(name),
+                ),
                 has_host_nodes=any(at.node is not None for at in of.values()),
             )
             for name, of in endpoints.items()

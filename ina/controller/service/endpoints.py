@@ -9,7 +9,8 @@ from ina.controller.config import Config, SwitchConfig, network_of
 from ina.controller.job import Job
 from ina.controller.service.printable import printable
 from ina.fabric.ports import PortRef
-from ina.protocol.addresses import is_shm_address, mac_of
+from ina.protocol.addresses import is_shm_address
+from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
@@ -60,10 +61,8 @@ def endpoint_of(request: pb2.JoinRequest, where: str, data: DataPath) -> Endpoin
     else:
         port, mac = request.switch_port, None
     return Endpoint(
-        address,
-        request.udp_port,
+        Peer(address, request.udp_port, mac),
         port,
-        mac,
         process=process,
         switch=data.switch.name,
         node=node,
@@ -100,8 +99,7 @@ def _on_host(what: str, said: pb2.HostNode, rank: int, data: DataPath) -> HostNo
         if not 0 < port < 1 << 16:
             raise JobRequestError(f"{what}: {name} {port} is not in 1..65535")
     port, mac = data.endpoint(address)
-    mac = mac_of(address) if mac is None else mac
-    return HostNode(rank, address, said.udp_port, mac, port, said.switch_port)
+    return HostNode(rank, Peer(address, said.udp_port, mac), port, said.switch_port)
 
 
 def address_of(where: str, text: str) -> IPv4Address:

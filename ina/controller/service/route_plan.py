@@ -15,6 +15,7 @@ from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.judge import Judgement
 from ina.controller.routing.loads import Loads, no_loads
 from ina.controller.service.endpoints import address_of
+from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
@@ -65,7 +66,7 @@ def plan_route(
 
 def _endpoint(router: Router, address: IPv4Address) -> Endpoint:
     switch = router.switch_of([address])
-    return Endpoint(address, 0, router.port_to(switch, address), switch=switch)
+    return Endpoint(Peer(address, 0), router.port_to(switch, address), switch=switch)
 
 
 def _judged(view: View, by_job: Mapping[str, Loads]) -> Judgement:

@@ -128,11 +128,12 @@ def show_tenants(admission: Admission, jobs: Iterable[Job]) -> list[pb2.Tenant]:
 def show_member(job: Job, rank: int, detector: FailureDetector) -> pb2.Member:
     """A worker, and what it said last."""
     at, member = job.members[rank], Member(job.epoch, rank)
+    host, udp_port = at.peer.place
     report = detector.report(member)
     return pb2.Member(
         rank=rank,
-        host=str(at.address),
-        udp_port=at.udp_port,
+        host=host,
+        udp_port=udp_port,
         switch_port=at.switch_port,
         lease_left_s=detector.lease_left_s(member),
         watching=detector.leases.is_watching(member),

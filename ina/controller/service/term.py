@@ -208,7 +208,9 @@ def _placement(
 def _routers(fabric: Fabric, links: Mapping[str, SwitchLink], switch: str) -> dict[int, int]:
     """By port of a switch, the MAC address of the switch at the other end."""
     return {
-        links[switch].port_number(cable.port_of(switch)): data_address(links[other].config).mac
+        links[switch].port_number(cable.port_of(switch)): data_address(
+            links[other].config
+        ).mac_address
         for cable in fabric.links
         if switch in cable.switches
         for other in cable.switches

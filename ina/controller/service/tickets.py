@@ -32,10 +32,9 @@ class Tickets:
     def _tree(self, part: Part, rank: int) -> pb2.Tree:
         first = part.tree.first_node(rank)
         if first.host is None:
-            switch = self._switches[first.switch]
-            host, udp_port = switch.data_host, switch.data_udp_port
+            host, udp_port = self._addresses[first.switch].place
         else:
-            host, udp_port = str(first.host.address), first.host.udp_port
+            host, udp_port = first.host.peer.place
         return pb2.Tree(
             job=part.number,
             host=host,

@@ -6,15 +6,14 @@ from ipaddress import IPv4Address
 
 from ina.controller.config import SwitchConfig
 from ina.controller.config.fabric import mac_number
-from ina.protocol.addresses import SHM_SWITCH, mac_of
-from ina.trees.data_address import DataAddress
+from ina.protocol.addresses import SHM_SWITCH
+from ina.protocol.peer import Peer
 
 
-def data_address(switch: SwitchConfig) -> DataAddress:
-    """As configured; without a MAC address the one that follows from the IPv4 address."""
-    address = IPv4Address(switch.data_host)
+def data_address(switch: SwitchConfig) -> Peer:
+    """As other switches and workers send to it."""
     mac = mac_number(switch.data_mac)
-    return DataAddress(address, switch.data_udp_port, mac_of(address) if mac is None else mac)
+    return Peer(IPv4Address(switch.data_host), switch.data_udp_port, mac)
 
 
 def own_addresses(switch: SwitchConfig) -> tuple[IPv4Address, ...]:

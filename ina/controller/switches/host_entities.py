@@ -12,9 +12,9 @@ from ina.controller.job import Job
 from ina.controller.switches.plan import own_address, plan_job
 from ina.p4 import compiled
 from ina.protocol.addresses import SHM_SWITCH
+from ina.protocol.peer import Peer
 from ina.tables.entities import entities_of
 from ina.tables.values import Item
-from ina.trees.data_address import DataAddress
 from ina.trees.mapping import Mapping as JobMapping
 from ina.trees.tree import HostNode
 
@@ -22,7 +22,7 @@ from ina.trees.tree import HostNode
 def host_entities(
     job: Job,
     node: HostNode,
-    addresses: Mapping[str, DataAddress],
+    addresses: Mapping[str, Peer],
     values: int,
     *,
     beside: JobMapping | None = None,
@@ -33,7 +33,7 @@ def host_entities(
     the one that the job has.
     """
     plan = plan_job(job, node.name, addresses, by=beside)
-    items: list[Item] = [own_address(int(address)) for address in (node.address, SHM_SWITCH)]
+    items: list[Item] = [own_address(int(address)) for address in (node.peer.address, SHM_SWITCH)]
     if beside is not None:
         items = []
         if job.forest == beside.forest:

@@ -21,9 +21,9 @@ from ina import modes
 from ina.controller.job import Job
 from ina.modes import rows
 from ina.p4 import names
+from ina.protocol.peer import Peer
 from ina.protocol.spec import ALL_WORKERS, PARENT
 from ina.tables.values import Entry, Group, Item
-from ina.trees.data_address import DataAddress
 from ina.trees.endpoint import Endpoint
 from ina.trees.mapping import Mapping as JobMapping
 from ina.trees.mapping import Part
@@ -35,7 +35,7 @@ FIRST_GROUP = 0x4000
 MARK_JOB = 0
 """No job has this number: its job table entry keeps the last epoch issued."""
 
-_NO_SWITCHES: Mapping[str, DataAddress] = {}
+_NO_SWITCHES: Mapping[str, Peer] = {}
 _NO_ROUTERS: Mapping[int, int] = {}
 
 
@@ -71,7 +71,7 @@ class JobPlan:
 def plan_job(
     job: Job,
     switch: str,
-    addresses: Mapping[str, DataAddress] = _NO_SWITCHES,
+    addresses: Mapping[str, Peer] = _NO_SWITCHES,
     *,
     age_us: int = 0,
     by: JobMapping | None = None,
@@ -105,7 +105,7 @@ def _plan(
     by: JobMapping,
     part: Part,
     switch: str,
-    addresses: Mapping[str, DataAddress],
+    addresses: Mapping[str, Peer],
     routers: Mapping[int, int],
     age_us: int,
 ) -> JobPlan:
@@ -119,9 +119,12 @@ def _plan(
     if len(by.forest) > 1 or node.rank_ports:
         endpoints = {rank: replace(at, results_group=None) for rank, at in endpoints.items()}
     children = [
-        *(rows.worker_at(at, node.port_of(rank, at.switch_port)) for rank, at in endpoints.items()),
         *(
-            rows.switch_at(_where(tree[it], addresses), at)
+            rows.Neighbour(at.peer, node.port_of(rank, at.switch_port))
+            for rank, at in endpoints.items()
+        ),
+        *(
+            rows.Neighbour(_where(tree[it], addresses), at)
             for it, at in zip(node.nodes, node.ports, strict=True)
         ),
     ]
@@ -134,7 +137,7 @@ def _plan(
     group = Group(FIRST_GROUP + part.number, tuple(dict.fromkeys(copies)))  # each once, in order
     parent = None
     if node.parent is not None:
-        parent = rows.switch_at(_where(tree[node.parent], addresses), node.parent_port)
+        parent = rows.Neighbour(_where(tree[node.parent], addresses), node.parent_port)
         parent = rows.through(parent, routers)
     is_alone = sum(switch in it for it in by.forest) == 1
     of_job = (group.number, is_alone, job.priority, age_us)
@@ -163,10 +166,10 @@ def _plan(
     )
 
 
-def _where(node: Node, addresses: Mapping[str, DataAddress]) -> DataAddress:
+def _where(node: Node, addresses: Mapping[str, Peer]) -> Peer:
     if node.host is None:
         return addresses[node.switch]
-    return DataAddress(node.host.address, node.host.udp_port, node.host.mac)
+    return node.host.peer
 
 
 def sharing_ranks(endpoints: Mapping[int, Endpoint]) -> frozenset[int]:

@@ -15,9 +15,9 @@ from ina.controller.switches.data_address import own_addresses
 from ina.controller.switches.plan import JobPlan, plan_job
 from ina.controller.switches.reconcile import SwitchState, compare, job_number, slots_of
 from ina.controller.switches.writer import JobWriter
+from ina.protocol.peer import Peer
 from ina.tables.errors import SwitchError
 from ina.tables.values import Item
-from ina.trees.data_address import DataAddress
 from ina.trees.endpoint import Endpoint
 from ina.trees.mapping import Mapping as JobMapping
 
@@ -38,7 +38,7 @@ class Switch:
         capacity: Capacity,
         *,
         unreachable_s: Callable[[], float] = lambda: 0.0,
-        addresses: Mapping[str, DataAddress] | None = None,
+        addresses: Mapping[str, Peer] | None = None,
         routers: Mapping[int, int] | None = None,
         is_known: bool = True,
     ) -> None:

@@ -114,14 +114,14 @@ def _hops(
             at = members.get(rank)
             if at is None or node.host is not None:
                 continue  # it has left, or what it sends stays on its host
-            yield from _way(fabric, at.address, node.switch)
+            yield from _way(fabric, at.peer.address, node.switch)
             is_alone = alone or bool(node.rank_ports)
             if at.results_group is not None and not is_alone:  # behind one port: once together
                 group = (at.results_group, f"{node.switch}:{at.switch_port}")
                 if group in groups:
                     continue
                 groups.add(group)
-            yield from _back(_way(fabric, at.address, node.switch))
+            yield from _back(_way(fabric, at.peer.address, node.switch))
         if node.parent is not None:
             way = list(_between(fabric, node, tree[node.parent]))
             yield from way
@@ -130,9 +130,9 @@ def _hops(
 
 def _between(fabric: Fabric, node: Node, parent: Node) -> Iterator[Hop]:
     if node.host is not None:
-        yield from _way(fabric, node.host.address, parent.switch)
+        yield from _way(fabric, node.host.peer.address, parent.switch)
     elif parent.host is not None:
-        yield from _back(_way(fabric, parent.host.address, node.switch))
+        yield from _back(_way(fabric, parent.host.peer.address, node.switch))
     else:
         yield from _along(fabric, node.switch, parent.switch)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from ina.host.aggregator import OwnAggregator
-from ina.host.calls import Credentials, check_created, ticket_of
+from ina.host.calls import Credentials, check_created, switch_of, ticket_of
 from ina.host.errors import (
     ControllerError,
     ControllerTimeoutError,
@@ -23,6 +23,7 @@ from ina.host.member.join_link import JoinLink
 from ina.host.node import NodePlace
 from ina.host.options import WorkerOptions
 from ina.host.ticket import Ticket
+from ina.protocol.peer import Peer
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.queued import QUEUED
@@ -203,15 +204,13 @@ class _Joining(Generic[L]):
         place = await self._driver.outside(
             lambda: open_(values, host or towards(created.switch_host))
         )
-        return pb2.HostNode(
-            rank=0, host=place.host, udp_port=place.udp_port, switch_port=place.port
-        )
+        return _host_node(0, place.peer, place.port)
 
     async def _join(
         self, created: pb2.CreateJobReply, link: L, place: NodePlace | None,
         aggregator: pb2.HostNode | None, deadline: float,
     ) -> pb2.JoinReply:  # fmt: skip
-        own_host, own_port = link.address
+        own_host, own_port = link.own.place
         return await self._client.join(
             pb2.JoinRequest(
                 name=self._request.job,
@@ -224,7 +223,9 @@ class _Joining(Generic[L]):
                 takes_shared_results=link.is_listening,
                 process=self._client.process,
                 switch=created.switch,
-                node=None if place is None else _host_node(place),
+                node=None
+                if place is None
+                else _host_node(place.rank, place.peer, place.uplink_port),
                 aggregator=aggregator,
             )
         )
@@ -251,11 +252,11 @@ class _Joining(Generic[L]):
         place: NodePlace | None, own: OwnAggregator | None,
     ) -> Grant[L]:  # fmt: skip
         ticket = ticket_of(self._request.job, self._request.rank, created, joined)
-        asked = (created.switch_host, created.switch_udp_port)
+        asked = switch_of(created)
         # Of several trees the transport is told of each. The first is not always of the switch that
         # the controller has named, nor is a node on this host.
         if len(ticket.trees) == 1 and ticket.switch != asked:
-            link.lead_to(*ticket.switch)
+            link.lead_to(ticket.switch)
         return Grant(
             ticket,
             link,
@@ -285,7 +286,6 @@ async def leave(client: ControllerClient, credentials: Credentials) -> None:
         await client.leave(credentials)
 
 
-def _host_node(place: NodePlace) -> pb2.HostNode:
-    return pb2.HostNode(
-        rank=place.rank, host=place.host, udp_port=place.udp_port, switch_port=place.uplink_port
-    )
+def _host_node(rank: int, at: Peer, port: int) -> pb2.HostNode:
+    host, udp_port = at.place
+    return pb2.HostNode(rank=rank, host=host, udp_port=udp_port, switch_port=port)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Protocol
 
 from ina.extension.host import Framing, RtoLimits
+from ina.protocol.peer import Peer
 
 
 class JoinLink(Protocol):
     """Open towards the switch, before there is a worker."""
 
     @property
-    def address(self) -> tuple[str, int]:
-        """IPv4 address and UDP port that the switch sees as this worker's."""
+    def own(self) -> Peer:
+        """What the switch sees as this worker."""
 
     @property
-    def leads_to(self) -> tuple[str, int] | None:
-        """IPv4 address and UDP port that packets go to without being told; None: the ticket's."""
+    def leads_to(self) -> Peer | None:
+        """The node that packets go to without being told; None: the ticket's."""
 
     @property
     def switch_port(self) -> int:
@@ -38,8 +39,8 @@ class JoinLink(Protocol):
     def framing(self) -> Framing:
         """What stands in front of INA's header in its packets."""
 
-    def lead_to(self, host: str, udp_port: int) -> None:
-        """Packets go to this node without being told, if that is for the link to say.
+    def lead_to(self, node: Peer) -> None:
+        """Packets go to this one without being told, if that is for the link to say.
 
         To be called before there is a worker. Raises TransportError.
         """

@@ -36,6 +36,7 @@ from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import MAX_HEARTBEAT_S
 from ina.fabric.shapes import star
 from ina.p4 import names
+from ina.protocol.peer import Peer
 from ina.protocol.spec import VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
 from ina.sim.agent import SwitchAgent
@@ -263,7 +264,7 @@ class _Traced:
 
 def _endpoint(job: Job, rank: int) -> Endpoint:
     address = IPv4Address(_FIRST_HOST + 256 * job.number + rank)
-    return Endpoint(address, 4000, 1)
+    return Endpoint(Peer(address, 4000), 1)
 
 
 @contextlib.contextmanager

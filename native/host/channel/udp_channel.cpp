@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/peer_socket.hpp"
 #include "host/channel/udp_error_queue.hpp"
 #include "host/channel/udp_group.hpp"
 
@@ -176,8 +177,9 @@ void UdpChannel::close() {
 
 void UdpChannel::to_node(msghdr *message, std::size_t way) {
     if (peers_.empty()) return;
-    message->msg_name = &peers_[way];
-    message->msg_namelen = sizeof peers_[way];
+    to_ = socket_address(peers_[way]);
+    message->msg_name = &to_;
+    message->msg_namelen = sizeof to_;
 }
 
 // True when the call is worth repeating: the error was an ICMP message about an earlier packet.

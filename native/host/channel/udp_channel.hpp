@@ -64,11 +64,12 @@ class UdpChannel final : public Channel {
     void read_group(std::vector<Arrival> *arrivals);
 
     Descriptor socket_;
-    Descriptor group_;                // none: the switch sends each worker its own results
-    Descriptor both_;                 // epoll over the two, if there are two
-    std::vector<sockaddr_in> peers_;  // by way; none: the socket is connected to the only one
-    bool is_dealt_ = false;           // what comes is dealt among several threads' sockets
-    bool has_told_ = false;           // a call failed by what the error queue has, too
+    Descriptor group_;         // none: the switch sends each worker its own results
+    Descriptor both_;          // epoll over the two, if there are two
+    std::vector<Peer> peers_;  // by way; none: the socket is connected to the only one
+    sockaddr_in to_{};         // the one that a message is for
+    bool is_dealt_ = false;    // what comes is dealt among several threads' sockets
+    bool has_told_ = false;    // a call failed by what the error queue has, too
     int asked_bytes_ = 0;
     int receive_buffer_bytes_ = 0;
     bool gso_;

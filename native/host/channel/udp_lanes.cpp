@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/ina_wire.hpp"
+#include "common/peer_socket.hpp"
 #include "host/channel/socket_filter.hpp"
 
 namespace ina::host {
@@ -32,34 +33,29 @@ void set_option(int fd, int level, int name, int value, const char *what) {
     if (::setsockopt(fd, level, name, &value, sizeof value) != 0) fail(what);
 }
 
-sockaddr_in address_of(int (*ask)(int, sockaddr *, socklen_t *), int fd, const char *what) {
+Peer peer_of(int (*ask)(int, sockaddr *, socklen_t *), int fd, const char *what) {
     sockaddr_in address{};
     socklen_t bytes = sizeof address;
     if (ask(fd, reinterpret_cast<sockaddr *>(&address), &bytes) != 0) fail(what);
     if (address.sin_family != AF_INET) fail(what, EAFNOSUPPORT);
-    return address;
-}
-
-bool same(const sockaddr_in &a, const sockaddr_in &b) {
-    return a.sin_addr.s_addr == b.sin_addr.s_addr && a.sin_port == b.sin_port;
+    return peer_at(address);
 }
 
 // What lies before the UDP header is reached through SKF_NET_OFF. Loads are of big-endian numbers.
-void add_source(std::vector<sock_filter> *code, const sockaddr_in &peer, std::uint8_t else_skip) {
+void add_source(std::vector<sock_filter> *code, const Peer &peer, std::uint8_t else_skip) {
     const std::vector<sock_filter> more = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
                  static_cast<std::uint32_t>(SKF_NET_OFF) + kIpSourceOffset),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(peer.sin_addr.s_addr), 0,
-                 static_cast<std::uint8_t>(else_skip + 2)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, peer.ipv4, 0, static_cast<std::uint8_t>(else_skip + 2)),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, kUdpSourceOffset),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohs(peer.sin_port), 0, else_skip),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, peer.udp_port, 0, else_skip),
     };
     code->insert(code->end(), more.begin(), more.end());
 }
 
 // From the only node all comes; of several nodes, from each what is of its jobs. What is too short
 // to say is dropped.
-void admit_only(int fd, const std::vector<sockaddr_in> &peers, const std::vector<Way> &ways,
+void admit_only(int fd, const std::vector<Peer> &peers, const std::vector<Way> &ways,
                 std::uint32_t prefix_bytes) {
     const sock_filter take = BPF_STMT(BPF_RET | BPF_K, kWholePacket);
     std::vector<sock_filter> code;
@@ -82,19 +78,11 @@ void admit_only(int fd, const std::vector<sockaddr_in> &peers, const std::vector
     attach(fd, SO_ATTACH_FILTER, code, "SO_ATTACH_FILTER");
 }
 
-sockaddr_in at(const NodeAddress &node) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(node.ipv4);
-    address.sin_port = htons(node.udp_port);
-    return address;
-}
-
-std::vector<sockaddr_in> peers_of(int connected, const std::vector<Way> &ways) {
-    const sockaddr_in only = address_of(::getpeername, connected, "getpeername");
-    std::vector<sockaddr_in> peers;
+std::vector<Peer> peers_of(int connected, const std::vector<Way> &ways) {
+    const Peer only = peer_of(::getpeername, connected, "getpeername");
+    std::vector<Peer> peers;
     for (const Way &way : ways) {
-        peers.push_back(ways.size() == 1 || way.node.ipv4 == 0 ? only : at(way.node));
+        peers.push_back(ways.size() == 1 || !way.node.is_known() ? only : way.node);
     }
     return peers;
 }
@@ -127,7 +115,7 @@ void disconnect(int fd) {
     }
 }
 
-Descriptor open_one(int connected, const sockaddr_in &own, const std::vector<sockaddr_in> &peers,
+Descriptor open_one(int connected, const Peer &own, const std::vector<Peer> &peers,
                     const std::vector<Way> &ways, const LaneParts &parts,
                     const std::function<void(int fd)> &configure) {
     Descriptor opened(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -138,7 +126,8 @@ Descriptor open_one(int connected, const sockaddr_in &own, const std::vector<soc
     configure(fd);
     set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT");
     set_option(fd, IPPROTO_IP, IP_RECVERR, 1, "IP_RECVERR");
-    if (::bind(fd, reinterpret_cast<const sockaddr *>(&own), sizeof own) != 0) fail("bind");
+    const sockaddr_in at = socket_address(own);
+    if (::bind(fd, reinterpret_cast<const sockaddr *>(&at), sizeof at) != 0) fail("bind");
     return opened;
 }
 
@@ -157,19 +146,19 @@ void deal_lanes(int fd, const LaneParts &parts) {
     attach(fd, kAttachReuseportCbpf, code, "SO_ATTACH_REUSEPORT_CBPF");
 }
 
-std::vector<sockaddr_in> admit_ways(int fd, const std::vector<sockaddr_in> &peers,
-                                    const std::vector<Way> &ways, const LaneParts &parts) {
-    std::vector<sockaddr_in> all = peers;
+std::vector<Peer> admit_ways(int fd, const std::vector<Peer> &peers, const std::vector<Way> &ways,
+                             const LaneParts &parts) {
+    std::vector<Peer> all = peers;
     all.resize(std::min(peers.size(), ways.size()));
-    for (std::size_t i = all.size(); i < ways.size(); ++i) all.push_back(at(ways[i].node));
+    for (std::size_t i = all.size(); i < ways.size(); ++i) all.push_back(ways[i].node);
     admit_only(fd, all, ways, parts.prefix_bytes);
     return all;
 }
 
 LaneSockets open_lane_sockets(int connected, const LaneParts &parts, const std::vector<Way> &ways,
                               const std::function<void(int fd)> &configure) {
-    const sockaddr_in own = address_of(::getsockname, connected, "getsockname");
-    const std::vector<sockaddr_in> peers = peers_of(connected, ways);
+    const Peer own = peer_of(::getsockname, connected, "getsockname");
+    const std::vector<Peer> peers = peers_of(connected, ways);
     // The address was bound without it, so it is nobody else's. From now on other processes of this
     // user might join the group, but the program never selects what came after its own sockets.
     set_option(connected, SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT");
@@ -188,7 +177,7 @@ LaneSockets open_lane_sockets(int connected, const LaneParts &parts, const std::
         // `connected` is number 0 of the group, the others follow. Where the kernel chose its port
         // or its address, it has lost them now, and the group's last has taken its place; else that
         // one is the one too many (socket(7), SO_ATTACH_REUSEPORT_CBPF).
-        if (same(address_of(::getsockname, connected, "getsockname"), own)) {
+        if (peer_of(::getsockname, connected, "getsockname") == own) {
             opened.back() = std::move(first);
         }
         std::rotate(opened.begin(), opened.end() - 1, opened.end());

@@ -10,8 +10,6 @@
 // filter admits nobody else's packets, and IP_RECVERR reports ICMP errors (udp_error_queue.hpp).
 #pragma once
 
-#include <netinet/in.h>
-
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -23,7 +21,7 @@ namespace ina::host {
 
 struct LaneSockets {
     std::vector<Descriptor> sockets;  // thread k's is sockets[k]
-    std::vector<sockaddr_in> peers;   // by way
+    std::vector<Peer> peers;          // by way
 };
 
 // Replaces `connected`, a UDP socket that is connected to the switch, by one socket for each
@@ -39,8 +37,8 @@ LaneSockets open_lane_sockets(int connected, const LaneParts &parts, const std::
 
 // For such a socket of ways, whose nodes were at `peers`: from now on it takes what is of their
 // jobs now, and of more ways, if there are more. Returns where those are. Throws std::system_error.
-std::vector<sockaddr_in> admit_ways(int fd, const std::vector<sockaddr_in> &peers,
-                                    const std::vector<Way> &ways, const LaneParts &parts);
+std::vector<Peer> admit_ways(int fd, const std::vector<Peer> &peers, const std::vector<Way> &ways,
+                             const LaneParts &parts);
 
 // From now on packets are dealt to the group's sockets by these parts. Throws std::system_error.
 void deal_lanes(int fd, const LaneParts &parts);

@@ -6,19 +6,9 @@
 #include <vector>
 
 #include "common/ina_wire.hpp"
+#include "common/peer.hpp"
 
 namespace ina::host {
-
-// Where a tree's packets go: the data address of the node that this worker is a child of.
-struct NodeAddress {
-    std::uint32_t ipv4 = 0;  // 0: where the channel leads to anyway
-    std::uint16_t udp_port = 0;
-
-    bool operator==(const NodeAddress &other) const {
-        return ipv4 == other.ipv4 && udp_port == other.udp_port;
-    }
-    bool operator!=(const NodeAddress &other) const { return !(*this == other); }
-};
 
 struct Tree {
     std::uint16_t job = 0;              // the header's, in packets of this tree
@@ -27,7 +17,7 @@ struct Tree {
     std::uint32_t expected_bitmap = 0;  // contributors that a whole result names: of the root
     std::uint32_t first_lane = 0;
     std::uint32_t lanes = 0;
-    NodeAddress node;
+    Peer node;  // that this worker is a child of; not known: where the channel leads to anyway
 };
 
 // A worker's lanes in equal parts: lane i belongs to thread i / (lanes / threads). Both numbers are
@@ -44,7 +34,7 @@ struct LaneParts {
 
 // A node that trees begin at, and their numbers: a packet that comes from there is of one of them.
 struct Way {
-    NodeAddress node;
+    Peer node;
     std::vector<std::uint16_t> jobs;
 
     bool operator==(const Way &other) const { return node == other.node && jobs == other.jobs; }

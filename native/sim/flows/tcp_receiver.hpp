@@ -16,8 +16,8 @@ namespace ina::sim {
 // A connection, as both of its ends know it. There is no handshake: it is one of those that are
 // kept open, and has been idle.
 struct TcpConnection {
-    sw::UdpAddress sender;
-    sw::UdpAddress receiver;
+    Peer sender;
+    Peer receiver;
     std::uint32_t first_sequence = 0;  // of the data
     std::uint32_t peer_sequence = 0;   // of the receiver, who sends none
     std::int64_t bytes = 0;            // of data

@@ -28,8 +28,8 @@ Frame write_segment(FramePool *frames, const TcpSegment &segment) {
 
     std::uint8_t *const tcp = ip + sw::kIpv4Bytes;
     std::memset(tcp, 0, tcp_bytes);
-    sw::store_be16(tcp, segment.source.port);
-    sw::store_be16(tcp + 2, segment.destination.port);
+    sw::store_be16(tcp, segment.source.udp_port);
+    sw::store_be16(tcp + 2, segment.destination.udp_port);
     sw::store_be32(tcp + 4, segment.sequence);
     sw::store_be32(tcp + 8, segment.acknowledged);
     tcp[12] = static_cast<std::uint8_t>(header_bytes / 4 << 4);

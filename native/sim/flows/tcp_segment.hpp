@@ -26,8 +26,8 @@ struct TcpSegment {
         std::uint32_t end = 0;  // the first that is not in it
     };
 
-    sw::UdpAddress source;
-    sw::UdpAddress destination;
+    Peer source;
+    Peer destination;
     std::uint32_t sequence = 0;
     std::uint32_t acknowledged = 0;
     std::uint8_t flags = kAck;

@@ -24,12 +24,12 @@ struct Traffic::Flow final : public Endpoint {
           receiver(&traffic->network_->frames(), to, traffic->config_.tcp, connection,
                    &traffic->timers_, at, kDelayedAck),
           to_receiver{this} {
-        source->listen(kTcp, ports.sender.port, this);
-        destination->listen(kTcp, ports.receiver.port, &to_receiver);
+        source->listen(kTcp, ports.sender.udp_port, this);
+        destination->listen(kTcp, ports.receiver.udp_port, &to_receiver);
     }
     ~Flow() override {
-        source->listen(kTcp, ports.sender.port, nullptr);
-        destination->listen(kTcp, ports.receiver.port, nullptr);
+        source->listen(kTcp, ports.sender.udp_port, nullptr);
+        destination->listen(kTcp, ports.receiver.udp_port, nullptr);
     }
 
     void receive(Frame frame) override {  // an acknowledgement

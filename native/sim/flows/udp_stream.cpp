@@ -17,7 +17,7 @@ UdpStream::UdpStream(Network *network, const std::string &name, const UdpStreamC
     if (config.payload_bytes < kStampBytes || config.payload_bytes > sw::kMaxPayloadBytes) {
         throw std::invalid_argument(name + ": a payload has 16 to 65507 bytes");
     }
-    destination->listen(kUdp, to_.port, this);
+    destination->listen(kUdp, to_.udp_port, this);
     if (config.is_poisson) {
         put_next(config.start_ns);
     } else {

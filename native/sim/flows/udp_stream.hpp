@@ -47,8 +47,8 @@ class UdpStream final : public Element, public Endpoint {
     const UdpStreamConfig config_;
     Host *const source_;
     Stream random_;
-    sw::UdpAddress from_;
-    sw::UdpAddress to_;
+    Peer from_;
+    Peer to_;
     double gap_rest_ns_ = 0;
     UdpStreamCounters counters_;
 };

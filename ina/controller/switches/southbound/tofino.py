@@ -17,10 +17,10 @@ from ina.controller.switches.plan import FIRST_GROUP, epoch_mark, own_address, p
 from ina.controller.switches.southbound.mirrors import Mirrors
 from ina.controller.switches.southbound.ports import Ports
 from ina.p4 import names
+from ina.protocol.peer import Peer
 from ina.tables.bfrt.sde import load_client
 from ina.tables.bfrt.session import BfrtSession
 from ina.tables.values import Entry, PortState
-from ina.trees.data_address import DataAddress
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import forest_of
 from ina.trees.mapping import Mapping as JobMapping
@@ -118,8 +118,8 @@ def _written() -> Iterator[Entry]:
     memory = {"root": slots, "leaf": slots}
     placed = JobMapping(1, (1,), forest_of(tree), memory, 1)
     job = Job(JobSpec("", 1), 1, 0.0, placed, epoch=1)
-    job.members[0] = Endpoint(IPv4Address("10.0.0.1"), 1024, 1)
-    somewhere = DataAddress(IPv4Address("10.0.0.2"), 1024, 1)
+    job.members[0] = Endpoint(Peer(IPv4Address("10.0.0.1"), 1024), 1)
+    somewhere = Peer(IPv4Address("10.0.0.2"), 1024, 1)
     for node in tree:
         plan = plan_job(job, node.switch, dict.fromkeys(("root", "leaf"), somewhere))
         for stage in plan.stages:
