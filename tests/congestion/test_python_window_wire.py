@@ -106,6 +106,7 @@ from ina._native.host import RtoLimits, Transport, TransportOptions
 from ina.protocol.collective import Collective
 from ina.host import Session, WorkerOptions
 from ina.host.udp import UdpLink, open_socket
+from ina.protocol.peer import Peer
 from tests.host.udp_model import UdpModel
 
 class Slow(Window):

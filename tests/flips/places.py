@@ -9,6 +9,7 @@ from typing import Any
 from unittest import mock
 
 from ina.controller.config import Config, make_config
+from ina.protocol.peer import Peer
 from ina.switch.ports import AfPacketPort, Port, UdpPort
 from ina.switch.server import SoftSwitch
 from tests.flips.cable import cables
@@ -66,11 +67,11 @@ def at_udp_ports() -> Iterator[Place]:
     def way(meddle: Meddler) -> Iterator[None]:
         taps: list[Tap] = []
 
-        def opened(host: str, udp_port: int, own_host: str | None = None) -> Any:
+        def opened(to: Peer, own_host: str | None = None) -> Any:
             if len(taps) >= WORKERS:  # of a job that has ended
                 taps.pop(0).__exit__(None, None, None)
             taps.append(Tap(meddle=meddle))
-            return taps[-1].open(host, udp_port, own_host)
+            return taps[-1].open(to, own_host)
 
         with mock.patch("ina.host.udp.open_socket", opened):
             yield

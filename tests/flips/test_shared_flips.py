@@ -17,6 +17,7 @@ from ina.host import CorruptedSumError, Session, WorkerOptions
 from ina.host.arrays import Array
 from ina.host.handle import Handle
 from ina.protocol.codec import Header, decode, encode
+from ina.protocol.peer import Peer
 from ina.protocol.spec import HEADER_BYTES
 from tests.security.tap import Tap
 
@@ -51,9 +52,9 @@ def _ends(flip: OneFlip, on_failure: Callable[[InaError], bool] | None) -> list[
     taps: list[Tap] = []
     stack = ExitStack()
 
-    def opened(host: str, udp_port: int, own_host: str | None = None) -> Any:
+    def opened(switch: Peer, own_host: str | None = None) -> Any:
         taps.append(stack.enter_context(Tap(meddle=flip if not taps else None)))
-        return taps[-1].open(host, udp_port, own_host)
+        return taps[-1].open(switch, own_host)
 
     with stack:
         embedded = stack.enter_context(Embedded(values=VALUES, slots=SLOTS, mode="shared"))

@@ -12,6 +12,7 @@ import numpy as np
 
 from ina.controller.embedded import Embedded
 from ina.host import Session, WorkerOptions
+from ina.protocol.peer import Peer
 from ina.protocol.verify import Verify
 from tests.security.tap import Tap
 
@@ -65,10 +66,10 @@ def tapped_sessions(
         unused = iter(taps)
         lock = threading.Lock()
 
-        def open_tapped(host: str, udp_port: int, own_host: str | None = None) -> object:
+        def open_tapped(switch: Peer, own_host: str | None = None) -> object:
             with lock:
                 tap = next(unused)
-            return tap.open(host, udp_port, own_host)
+            return tap.open(switch, own_host)
 
         def join(rank: int) -> Session:
             return Session.join(

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
+from ina.protocol.peer import Peer
+
 MAX_BYTES = 65536
 _POLL_S = 0.2
 _BUFFER_BYTES = 4 << 20
@@ -45,8 +47,8 @@ class Tap:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._relay, daemon=True)
 
-    def open(self, switch_host: str, switch_udp_port: int, own_host: str | None = None) -> Any:
-        self.outer.connect((switch_host, switch_udp_port))
+    def open(self, switch: Peer, own_host: str | None = None) -> Any:
+        self.outer.connect(switch.place)
         sock = _TappedSocket(socket.AF_INET, socket.SOCK_DGRAM)
         sock.tap = self
         sock.connect(self.inner.getsockname())
