@@ -36,10 +36,13 @@ from tests.controller.test_tree_plan import TREES, job_over
 
 endpoints = st.builds(
     Endpoint,
-    address=st.ip_addresses(v=4),
-    udp_port=st.integers(1, 0xFFFF),
+    peer=st.builds(
+        Peer,
+        address=st.ip_addresses(v=4),
+        udp_port=st.integers(1, 0xFFFF),
+        mac=st.none() | st.integers(0, 2**48 - 1),
+    ),
     switch_port=st.integers(1, 510),
-    mac=st.none() | st.integers(0, 2**48 - 1),
     results_group=st.none() | st.ip_addresses(v=4, network="224.0.0.0/4"),
 )
 
