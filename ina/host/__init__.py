@@ -47,7 +47,6 @@ __all__ = [
     "JobFailedError",
     "MembershipEndedError",
     "OperationTimeoutError",
-
     "Peer",
     "RanksDifferError",
     "RecoveryError",

@@ -66,7 +66,7 @@ def islands(
         EpochCounter(0),
         range(1, 100),
         sharing=Sharing(switches, Aggregators(Fabric(("s1",)), places), aggregators_a_job=a_job),
-        placement=lambda it: Islands(it, [island("s1", {AGGREGATOR.address: BEHIND})]),
+        placement=lambda it: Islands(it, [island("s1", {AGGREGATOR.peer.address: BEHIND})]),
         admission=Admission({} if tenant is None else {"default": tenant}),
     )
 
