@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from ina.bench.parse import size_text
 from ina.bench.plot import Axis, Panel, Point, curves, gain_panel
 from ina.bench.report import Ratio
 from ina.bench.spread import Spread, spread
-from ina.bench.testbed import LOOPBACK, Testbed
+from ina.bench.testbed import LOOPBACK, Record, Testbed, records
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
 
 _START_UP_S = 120.0
@@ -106,6 +105,19 @@ class MemoryMeasurement:
     wrong: int
 
 
+@dataclass(frozen=True)
+class ReduceOrder:
+    """What the ranks are asked for."""
+
+    case: AllReduceCase
+    sizes: Sequence[int]
+    """Of the tensor, bytes."""
+    measures_limit: bool = False
+    """What UDP reaches here, around each size."""
+    measures_memory: bool = False
+    """Peak memory above the tensor instead."""
+
+
 def measure(
     testbed: Testbed,
     sizes: Sequence[int],
@@ -113,21 +125,13 @@ def measure(
     on_rows: Callable[[list[AllReduceRow]], None],
 ) -> None:
     """All sizes at one testbed, in one run of the workers; ``on_rows`` gets each size's."""
-    loopback = testbed.rate_bit_s is None
 
-    def on_record(record: dict[str, Any]) -> None:
+    def on_record(record: Record) -> None:
         on_rows(_measurements(testbed, record, case))
 
-    arguments = [
-        *(f"--dtype={case.dtype}", f"--op={case.op}", f"--repeats={case.repeats}"),
-        *(f"--seconds={case.seconds}", f"--spoil={case.spoil}"),
-        *(["--limit"] if loopback else []),
-        f"--verify={','.join(case.verify)}",
-        *(["--host-nodes"] if case.host_nodes else []),
-    ]
+    order = ReduceOrder(case, sizes, measures_limit=testbed.rate_bit_s is None)
     ways = len(case.verify) * (2 if case.host_nodes else 1)
-    budget_s = len(sizes) * ((5 + ways) * case.seconds + 30)
-    _run(testbed, sizes, case, arguments, budget_s, on_record)
+    _run(testbed, order, len(sizes) * ((5 + ways) * case.seconds + 30), on_record)
 
 
 def measure_memory(
@@ -138,7 +142,7 @@ def measure_memory(
 ) -> None:
     """Peak memory of one operation of each size, with both backends."""
 
-    def on_record(record: dict[str, Any]) -> None:
+    def on_record(record: Record) -> None:
         on_rows(
             [
                 MemoryMeasurement(
@@ -152,23 +156,14 @@ def measure_memory(
             ]
         )
 
-    arguments = [f"--dtype={case.dtype}", "--memory", f"--spoil={case.spoil}"]
-    arguments.append(f"--verify={case.verify[0]}")
-    _run(testbed, sizes, case, arguments, 300.0 * len(sizes), on_record)
+    order = ReduceOrder(case, sizes, measures_memory=True)
+    _run(testbed, order, 300.0 * len(sizes), on_record)
 
 
 def _run(
-    testbed: Testbed,
-    sizes: Sequence[int],
-    case: AllReduceCase,
-    arguments: list[str],
-    budget_s: float,
-    on_record: Callable[[dict[str, Any]], None],
+    testbed: Testbed, order: ReduceOrder, budget_s: float, on_record: Callable[[Record], None]
 ) -> None:
-    def on_line(line: str) -> None:
-        if line.startswith('{"kind": "size"'):
-            on_record(json.loads(line))
-
+    case = order.case
     # In a star the controller, which has the switch, was told of the values.
     if testbed.link == LOOPBACK:
         environ = {"INA_VALUES": str(case.values), "INA_TRANSPORT": case.transport}
@@ -176,13 +171,14 @@ def _run(
         # Namespaces share the memory of one kernel: none of it, but where ranks share a host.
         environ = {"INA_TRANSPORT": "auto" if case.host_nodes else "udp"}
     environ |= {"INA_THREADS": str(case.threads), "INA_WINDOW": case.window}
-    listed = ",".join(map(str, sizes))
-    testbed.run(
+    records(
+        testbed,
         _WORKER,
-        [f"--sizes={listed}", f"--values={case.values}", *arguments],
-        environ=environ,
+        order,
+        count=len(order.sizes),
         timeout_s=_START_UP_S + budget_s,
-        on_line=on_line,
+        environ=environ,
+        on_record=on_record,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +10,7 @@ from ina.bench import limits
 from ina.bench.plot import Axis, Panel, Point, curves, gain_panel
 from ina.bench.report import Ratio
 from ina.bench.spread import spread
-from ina.bench.testbed import LOOPBACK, Testbed
-from ina.errors import InaError
+from ina.bench.testbed import LOOPBACK, Testbed, records
 
 MODELS = ("digits", "resnet50", "gpt2", "tiny")
 COMPUTING_MODELS = ("digits",)
@@ -57,30 +55,30 @@ class StepRow:
     """Gradients of a checked step that were not the mean of the ranks', all ranks."""
 
 
-def measure(
-    testbed: Testbed, model: str, *, values: int, repeats: int, seconds: float, compute_ms: float
-) -> list[StepRow]:
+@dataclass(frozen=True)
+class StepOrder:
+    """What the ranks are asked for."""
+
+    model: str
+    repeats: int
+    seconds: float
+    """Upper bound of all samples."""
+    compute_ms: float
+    """A backward of a model that computes nothing waits so long."""
+
+
+def measure(testbed: Testbed, order: StepOrder, values: int) -> list[StepRow]:
     """One model at one testbed: a row of ina, a row of Gloo. Raises InaError."""
-    records: list[dict[str, Any]] = []
-
-    def on_line(line: str) -> None:
-        if line.startswith('{"kind": "ddp"'):
-            records.append(json.loads(line))
-
-    testbed.run(
+    (record,) = records(
+        testbed,
         _WORKER,
-        [
-            *(f"--model={model}", f"--repeats={repeats}", f"--seconds={seconds}"),
-            f"--compute-ms={compute_ms}",
-        ],
+        order,
+        count=1,
+        timeout_s=_START_UP_S + 8 * order.seconds,
         environ={"INA_VALUES": str(values)} if testbed.link == LOOPBACK else {},
-        timeout_s=_START_UP_S + 8 * seconds,
-        on_line=on_line,
     )
-    if not records:
-        raise InaError(f"bench ddp: rank 0 of {testbed.workers} said nothing")
     return [
-        _measurement(testbed, model, values, records[0], backend) for backend in ("ina", "gloo")
+        _measurement(testbed, order.model, values, record, backend) for backend in ("ina", "gloo")
     ]
 
 

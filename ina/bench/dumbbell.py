@@ -22,7 +22,6 @@ from ina.bench.marking_queue import MarkingQueue
 from ina.bench.standing import Standing, standing
 from ina.bench.star import (
     BRIDGE,
-    CONTROLLER,
     NET,
     StarNetwork,
     add_bridge,
@@ -30,11 +29,11 @@ from ina.bench.star import (
     burst_bytes,
     host_of,
     lay,
+    network_of,
     plug_in,
     start_centre,
     switch_config,
 )
-from ina.emulate.namespaces import namespace
 from ina.emulate.remains import HostState
 from ina.emulate.wiring import DATA_INTERFACE, switch_off_offload
 from ina.netns import End, ip
@@ -98,7 +97,9 @@ def dumbbell(
     EmulationError, NetnsError, UnavailableError, DeadlineError.
     """
     count = WORKERS * plan.jobs + 2 * plan.flows
-    with standing([NET, _LEFT, *(f"h{number}" for number in range(1, count + 1))]) as made:
+    config = switch_config(plan.values, congestion=plan.congestion)
+    names = [f"h{number}" for number in range(1, count + 1)]
+    with standing([NET, _LEFT, *names], config) as made:
         hosts = [host_of(made.name, number) for number in range(1, count + 1)]
         workers, tcp = hosts[: WORKERS * plan.jobs], hosts[WORKERS * plan.jobs :]
         progress(f"{len(hosts)} namespaces on both sides of {plan.link}")
@@ -109,12 +110,8 @@ def dumbbell(
             for host in tcp:
                 with netns.inside(host.namespace):
                     switch_off_offload(DATA_INTERFACE)
-            start_centre(made, switch_config(plan.values, congestion=plan.congestion))
-            net = namespace(made.name, NET)
-            state = made.state(workers, ["s1"], CONTROLLER, net)
-            network = StarNetwork(
-                len(workers), plan.link, plan.rate_bit_s, state, tuple(made.processes)
-            )
+            start_centre(made, config)
+            network = network_of(made, plan.link, plan.rate_bit_s, workers)
             pairs = tuple(zip(tcp[1::2], tcp[::2], strict=True))
             yield Dumbbell(plan, network, pairs, left, right)
 
@@ -123,7 +120,7 @@ def _build(
     made: Standing, hosts: list[HostState], plan: DumbbellShape
 ) -> tuple[MarkingQueue, MarkingQueue]:
     """Hosts in turns on the left and on the right; the queues to the left and to the right."""
-    net, left = namespace(made.name, NET), namespace(made.name, _LEFT)
+    net, left = made.space(NET), made.space(_LEFT)
     build(net, hosts[1::2], None, 0)
     netns.add_host(left)
     add_bridge(left)

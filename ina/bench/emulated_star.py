@@ -9,21 +9,21 @@ from __future__ import annotations
 import contextlib
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from ipaddress import IPv4Interface
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from ina.bench.shared_star import (
     AGGREGATOR_NAME,
-    P4RUNTIME_PORT,
     StarShape,
     jobs_tables,
     shared_switch,
 )
-from ina.bench.standing import own_name
-from ina.bench.star import READY_TIMEOUT_S, StarNetwork
+from ina.bench.standing import P4RUNTIME_PORT, READY_TIMEOUT_S, own_name
+from ina.bench.star import StarNetwork
 from ina.emulate.assemble import Draft, assemble
 from ina.emulate.emulation import emulate
 from ina.emulate.namespaces import namespace
@@ -61,38 +61,42 @@ def emulated_star(
 def _topology(plan: StarShape, kind: SwitchKind) -> Topology:
     rates = {f"h{number}": plan.rate_bit_s for number in range(1, plan.workers + 1)}
     rates[AGGREGATOR_NAME] = plan.aggregator_bit_s
-    hosts = []
-    for number, name in enumerate(rates, 1):
-        address = IPv4Interface(f"10.79.0.{number}/24")
-        hosts.append(Host(name, address, derived_mac(address.ip)))
-    above = hosts[-1]
+    number = len(rates)
     aggregator = {
-        "name": above.name,
-        "grpc_addr": f"{management_address(len(hosts))}:{P4RUNTIME_PORT}",
-        "data_host": str(above.address.ip),
-        "data_mac": above.mac,
-        "port": len(hosts),
+        "name": AGGREGATOR_NAME,
+        "grpc_addr": f"{management_address(number)}:{P4RUNTIME_PORT}",
+        "data_host": str(_address(number).ip),
+        "data_mac": derived_mac(_address(number).ip),
+        "port": number,
     }
+    tables = {"switch": shared_switch(plan), "aggregator": [aggregator], **jobs_tables(plan)}
+    return star_topology(rates, kind, tables)
+
+
+def _address(number: int) -> IPv4Interface:
+    return IPv4Interface(f"10.79.0.{number}/24")
+
+
+def star_topology(
+    rates: Mapping[str, float | None], kind: SwitchKind, controller: dict[str, Any]
+) -> Topology:
+    """Hosts, by the rates of their links, around one switch; None: unshaped.
+
+    ``controller``: its tables.
+    """
+    addresses = {name: _address(number) for number, name in enumerate(rates, 1)}
+    shapes = [{} if rate is None else {"bandwidth_mbit": rate / 1e6} for rate in rates.values()]
+    ends = [(name, f"{_SWITCH}-p{port}") for port, name in enumerate(rates, 1)]
     return assemble(
         Draft(
             source=Path("ina-bench"),
             name=own_name(),
-            hosts=hosts,
+            hosts=[Host(name, it, derived_mac(it.ip)) for name, it in addresses.items()],
             switches=[Switch(_SWITCH, kind)],
-            links=[
-                (
-                    (name, f"{_SWITCH}-p{port}"),
-                    {} if rate is None else {"bandwidth_mbit": rate / 1e6},
-                )
-                for port, (name, rate) in enumerate(rates.items(), 1)
-            ],
+            links=list(zip(ends, shapes, strict=True)),
             aggregator=None,
             aggregator_address=None,
-            controller={
-                "switch": shared_switch(plan),
-                "aggregator": [aggregator],
-                **jobs_tables(plan),
-            },
+            controller=controller,
         )
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TypeAlias
 
@@ -64,6 +65,11 @@ class Gathering:
 
     def __exit__(self, *_: object) -> None:
         self._session.close()
+
+    def tell(self, found: object) -> None:
+        """Rank 0 prints a dataclass as a line of JSON; the others do not."""
+        if self.rank == 0:
+            print(json.dumps(vars(found)), flush=True)
 
     def wait(self) -> None:
         """Until all ranks do."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from ina.errors import InvalidInputError
@@ -76,6 +76,19 @@ def rate_bit_s(option: str, text: str) -> float:
     if not 1e5 <= rate <= 1e12:
         raise InvalidInputError(f"{option} {text}: want a rate as 1gbit or 200mbit")
     return rate
+
+
+def rates_bit_s(option: str, text: str) -> dict[str, float]:
+    """``1gbit,200mbit``: each as it is written, and in bits a second. Raises InvalidInputError."""
+    return {name: rate_bit_s(option, name) for name in map(str.strip, text.split(","))}
+
+
+def names(option: str, text: str, known: Collection[str]) -> list[str]:
+    """Some of ``known``, comma separated, each once. Raises InvalidInputError: another."""
+    found = [name.strip() for name in text.split(",")]
+    if unknown := [name for name in found if name not in known]:
+        raise InvalidInputError(f"{option} {unknown[0]}: want some of {', '.join(known)}")
+    return list(dict.fromkeys(found))
 
 
 def _each(option: str, text: str, wanted: str, parse: Callable[[str], _Item]) -> list[_Item]:

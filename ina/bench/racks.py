@@ -10,38 +10,34 @@ result comes down once.
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ina import netns
-from ina.bench.standing import own_name, standing
+from ina.bench.standing import P4RUNTIME_PORT, own_name, standing
 from ina.bench.star import (
     CENTRE,
     CONTROLLER,
     NET,
     QUEUE_BYTES,
-    READY_TIMEOUT_S,
     StarNetwork,
     add_bridge,
     lay,
+    network_of,
     plug_in,
 )
-from ina.controller.config import USUAL_NETWORK, make_config
-from ina.emulate import namespaces, nodes, remains
+from ina.controller.config import USUAL_NETWORK
+from ina.emulate import namespaces, remains
 from ina.emulate.namespaces import namespace
-from ina.emulate.processes import Logged, environment
 from ina.netns import End, ip
-from ina.protocol.spec import UDP_PORT
 
 MAX_RACKS = 32
 """A spine adds up so many."""
 SPINE = "spine"
 _UPLINK = "uplink"
 _FORWARD = Path("/proc/sys/net/ipv4/ip_forward")
-_P4RUNTIME_PORT = 9559
 
 
 @dataclass(frozen=True)
@@ -85,18 +81,17 @@ def racks(
     made = _plan(own_name(), workers, count)
     hosts = [host for rack in made for host in rack.hosts]
     names = [*(rack.name for rack in made), *(host.name for host in hosts)]
-    with standing([NET, *names]) as network:
-        net = namespace(network.name, NET)
+    config = _config(made, values, multicast)
+    with standing([NET, *names], config) as network:
         progress(f"{count} racks of {workers} namespaces, links {link}")
-        _build(net, made, rate_bit_s, uplink_bit_s, queue_bytes)
-        config = _config(made, values, multicast)
-        make_config(config, "ina bench")  # a mistake here is told before a process starts
-        _start(net, made, network.folder, config, network.processes)
+        _build(network.space(NET), made, rate_bit_s, uplink_bit_s, queue_bytes)
+        network.start_switch(f"soft switch {SPINE}", NET, CENTRE)
+        for rack in made:
+            network.start_switch(f"soft switch {rack.name}", rack.name, rack.address)
+        network.start_controller("the controller", NET, config)
         switches = [SPINE, *(rack.name for rack in made)]
-        state = network.state(hosts, switches, CONTROLLER, net)
         rates = [rate for rate in (rate_bit_s, uplink_bit_s) if rate is not None]
-        slowest = min(rates, default=None)
-        yield StarNetwork(workers, link, slowest, state, tuple(network.processes), count)
+        yield network_of(network, link, min(rates, default=None), hosts, switches, count)
 
 
 def _plan(name: str, workers: int, count: int) -> list[Rack]:
@@ -147,7 +142,7 @@ def _config(made: Sequence[Rack], values: int, multicast: bool) -> dict[str, Any
         "switch": [
             {
                 "name": name,
-                "grpc_addr": f"{address}:{_P4RUNTIME_PORT}",
+                "grpc_addr": f"{address}:{P4RUNTIME_PORT}",
                 "data_host": address,
                 "values": values,
                 "multicast": USUAL_NETWORK if multicast else "",
@@ -159,29 +154,3 @@ def _config(made: Sequence[Rack], values: int, multicast: bool) -> dict[str, Any
             {"address": host.address, "switch": rack.name} for rack in made for host in rack.hosts
         ],
     }
-
-
-def _start(
-    net: str,
-    made: Sequence[Rack],
-    folder: Path,
-    config: dict[str, Any],
-    processes: list[Logged],
-) -> None:
-    """Appends what it has started, also where it fails."""
-    spaces = [(SPINE, net, CENTRE), *((rack.name, rack.space, rack.address) for rack in made)]
-    for name, space, address in spaces:
-        command = [
-            *(sys.executable, "-m", "ina", "switch", f"--port=1=udp:{address}:{UDP_PORT}"),
-            f"--grpc-addr={address}:{_P4RUNTIME_PORT}",
-        ]
-        log = folder / f"{name}.log"
-        processes.append(Logged(f"soft switch {name}", space, command, log, environment()))
-    for process in processes:
-        process.await_line("ready: ", READY_TIMEOUT_S)
-    file = folder / "controller.toml"
-    file.write_text(nodes.controller_toml(config))
-    command = [sys.executable, "-m", "ina", "controller", "run", str(file)]
-    log = folder / "controller.log"
-    processes.append(Logged("the controller", net, command, log, environment()))
-    processes[-1].await_line("ready: ", READY_TIMEOUT_S)

@@ -6,26 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ina.bench.resize_worker import KINDS, POOL, SETTLE_S
+from ina.bench.resize_worker import KINDS, POOL, SETTLE_S, ResizeCase
 from ina.bench.shared_star import START_UP_S, StarShape, shared_star
 from ina.bench.spread import spread
+from ina.bench.testbed import records
 from ina.errors import InaError
 from ina.p4 import names
 
 _WORKER = "ina.bench.resize_worker"
 _TRIAL_S = 60.0
 _WARM_UP_S = 0.1
-
-
-@dataclass(frozen=True)
-class ResizeCase:
-    """What is the same in all trials."""
-
-    workers: int
-    elems: int
-    slots: int
-    """Of the job, both versions; some kinds have more."""
-    trials: int
 
 
 @dataclass(frozen=True)
@@ -81,12 +71,13 @@ def measure(
             on_trial(f"{round_trip_us} us, {one['kind']}: {1e3 * look(one).lost_s:.2f} ms")
 
         with shared_star(replace(star_plan, round_trip_us=round_trip_us), say) as star:
-            trials = star.rows(
+            trials = records(
+                star,
                 _WORKER,
-                [f"--elems={case.elems}", f"--slots={case.slots}", f"--trials={case.trials}"],
+                case,
                 count=count,
                 timeout_s=START_UP_S + count * _TRIAL_S,
-                on_row=on_trial_row,
+                on_record=on_trial_row,
             )
         found += [_measurement(round_trip_us, kind, trials) for kind in KINDS]
     return found

@@ -5,8 +5,6 @@ Rank 0 asks the controller for the change, and prints a JSON line a trial.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import statistics
 import threading
@@ -18,7 +16,18 @@ import numpy as np
 from ina.bench.gathering import Gathering, joined
 from ina.bench.job_counters import resize, show
 from ina.bench.stream import Stream
+from ina.bench.testbed import asked_of
 from ina.errors import InaError
+
+
+@dataclass(frozen=True)
+class ResizeCase:
+    """What is the same in all trials, and what the ranks are asked for."""
+
+    elems: int
+    slots: int
+    """Of the job, both versions; some kinds have more."""
+    trials: int
 
 
 @dataclass(frozen=True)
@@ -106,11 +115,11 @@ class Resize(threading.Thread):
             raise InaError(f"bench resize: {job.slots} slots, and {self._slots} were asked for")
 
 
-def trial(name: str, arguments: argparse.Namespace, everyone: Gathering, number: int) -> Trial:
+def trial(name: str, asked: ResizeCase, everyone: Gathering, number: int) -> Trial:
     """One job, whose slots change once."""
     kind = KINDS[name]
     job = f"{name.replace(' ', '-')}-{number}"
-    before = kind.before * arguments.slots
+    before = kind.before * asked.slots
     with joined(job, everyone.rank, everyone.workers, before) as session:
         lone = np.ones(1, np.int32)
         round_trips_s = []
@@ -118,9 +127,9 @@ def trial(name: str, arguments: argparse.Namespace, everyone: Gathering, number:
             began_s = time.monotonic()
             session.all_reduce(lone)
             round_trips_s.append(time.monotonic() - began_s)
-        after = 0 if name == "none" else kind.after * arguments.slots + kind.more
+        after = 0 if name == "none" else kind.after * asked.slots + kind.more
         change = Resize(os.environ["INA_CONTROLLER"], job, after)
-        stream = Stream(arguments.elems, everyone.rank, everyone.workers, _DEPTH)
+        stream = Stream(asked.elems, everyone.rank, everyone.workers, _DEPTH)
         everyone.wait()
         if everyone.rank == 0:
             change.start()
@@ -142,16 +151,11 @@ def trial(name: str, arguments: argparse.Namespace, everyone: Gathering, number:
 
 def main() -> None:
     """All trials, each kind in turn."""
-    parser = argparse.ArgumentParser()
-    for name in ("elems", "slots", "trials"):
-        parser.add_argument(f"--{name}", type=int, required=True)
-    arguments = parser.parse_args()
+    asked = asked_of(ResizeCase)
     with Gathering.of_all() as everyone:
-        for number in range(arguments.trials):
+        for number in range(asked.trials):
             for kind in KINDS:
-                found = trial(kind, arguments, everyone, number)
-                if everyone.rank == 0:
-                    print(json.dumps(vars(found)), flush=True)
+                everyone.tell(trial(kind, asked, everyone, number))
 
 
 if __name__ == "__main__":

@@ -10,28 +10,23 @@ over an aggregator's link of the same length.
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from ina.bench.standing import standing
+from ina.bench.standing import P4RUNTIME_PORT, standing
 from ina.bench.star import (
     CENTRE,
     CONTROLLER,
     NET,
     QUEUE_BYTES,
-    READY_TIMEOUT_S,
     StarNetwork,
     build,
     host_of,
+    network_of,
     plug_in,
 )
-from ina.controller.config import make_config
-from ina.emulate import nodes, remains
-from ina.emulate.namespaces import namespace
-from ina.emulate.processes import Logged, environment
+from ina.emulate import remains
 from ina.protocol.spec import UDP_PORT
 
 AGGREGATOR = "10.77.0.200"
@@ -45,7 +40,6 @@ LEAST_SLOTS = 16
 START_UP_S = 120.0
 """What ranks may need beyond the time to measure."""
 AGGREGATOR_NAME = "agg"
-P4RUNTIME_PORT = 9559
 
 
 @dataclass(frozen=True)
@@ -80,18 +74,19 @@ def shared_star(
     DeadlineError.
     """
     names = [f"h{number}" for number in range(1, plan.workers + 1)]
-    with standing([NET, AGGREGATOR_NAME, *names]) as made:
+    config = _config(plan)
+    with standing([NET, AGGREGATOR_NAME, *names], config) as made:
         hosts = [host_of(made.name, number) for number in range(1, plan.workers + 1)]
-        space = namespace(made.name, AGGREGATOR_NAME)
-        above = remains.HostState(AGGREGATOR_NAME, AGGREGATOR, space)
-        net = namespace(made.name, NET)
+        above = remains.HostState(AGGREGATOR_NAME, AGGREGATOR, made.space(AGGREGATOR_NAME))
         progress(f"star of {len(hosts)} namespaces and an aggregator, links {plan.link}")
-        build(net, hosts, plan.rate_bit_s, QUEUE_BYTES)
-        plug_in(above, net, [], plan.aggregator_bit_s, QUEUE_BYTES)
-        make_config(_config(plan), "ina bench")  # a mistake here is told before a process starts
-        _start(net, above.namespace, made.folder, plan, made.processes)
-        state = made.state(hosts, ["s1"], CONTROLLER, net)
-        yield StarNetwork(plan.workers, plan.link, plan.rate_bit_s, state, tuple(made.processes))
+        build(made.space(NET), hosts, plan.rate_bit_s, QUEUE_BYTES)
+        plug_in(above, made.space(NET), [], plan.aggregator_bit_s, QUEUE_BYTES)
+        made.start_switch("the soft switch", NET, CENTRE, f"--delay-us={plan.round_trip_us}")
+        listen = f"--listen={AGGREGATOR}:{UDP_PORT}"
+        at = f"--grpc-addr={AGGREGATOR}:{P4RUNTIME_PORT}"
+        made.start("the aggregator", AGGREGATOR_NAME, "aggregator", listen, at)
+        made.start_controller("the controller", NET, config)
+        yield network_of(made, plan.link, plan.rate_bit_s, hosts)
 
 
 def shared_switch(plan: StarShape) -> dict[str, Any]:
@@ -129,32 +124,3 @@ def _config(plan: StarShape) -> dict[str, Any]:
         ],
         **jobs_tables(plan),
     }
-
-
-def _start(net: str, above: str, folder: Path, plan: StarShape, processes: list[Logged]) -> None:
-    """Appends what it has started, also where it fails."""
-    switch = [
-        *("switch", f"--port=1=udp:{CENTRE}:{UDP_PORT}", f"--delay-us={plan.round_trip_us}"),
-        f"--grpc-addr={CENTRE}:{P4RUNTIME_PORT}",
-    ]
-    aggregator = [
-        *("aggregator", f"--listen={AGGREGATOR}:{UDP_PORT}"),
-        f"--grpc-addr={AGGREGATOR}:{P4RUNTIME_PORT}",
-    ]
-    for what, space, arguments in (
-        ("the soft switch", net, switch),
-        ("the aggregator", above, aggregator),
-    ):
-        processes.append(_logged(what, space, arguments, folder))
-    for process in processes:
-        process.await_line("ready: ", READY_TIMEOUT_S)
-    file = folder / "controller.toml"
-    file.write_text(nodes.controller_toml(_config(plan)))
-    controller = _logged("the controller", net, ["controller", "run", str(file)], folder)
-    processes.append(controller)
-    controller.await_line("ready: ", READY_TIMEOUT_S)
-
-
-def _logged(what: str, space: str, arguments: list[str], folder: Path) -> Logged:
-    command = [sys.executable, "-m", "ina", *arguments]
-    return Logged(what, space, command, folder / f"{arguments[0]}.log", environment())

@@ -10,8 +10,9 @@ from ina.bench import limits
 from ina.bench.plot import Axis, Panel, Point, curves
 from ina.bench.report import Ratio
 from ina.bench.shared_star import START_UP_S
+from ina.bench.sharing_worker import SharingOrder
 from ina.bench.spread import spread
-from ina.bench.star import StarNetwork
+from ina.bench.testbed import Testbed, records
 from ina.protocol.spec import VALUE_BYTES
 
 WAYS = ("shared", "static", "queued", "aggregator")
@@ -94,7 +95,7 @@ class SharingRow:
 
 
 def measure(
-    star: StarNetwork,
+    star: Testbed,
     case: SharingCase,
     ways: Sequence[str],
     on_round: Callable[[str, float], None],
@@ -105,17 +106,23 @@ def measure(
     """
     alone_s = case.jobs * case.steps * (case.wire_s + case.compute_s)
     count = case.rounds * len(ways)
-    rounds = star.rows(
+    rounds = records(
+        star,
         _WORKER,
-        [
-            *(f"--jobs={case.jobs}", f"--elems={case.elems}", f"--steps={case.steps}"),
-            *(f"--rounds={case.rounds}", f"--slots={case.slots}", f"--seed={case.seed}"),
-            *(f"--compute-s={case.compute_s}", f"--spoil={case.spoil}"),
-            f"--ways={','.join(ways)}",
-        ],
+        SharingOrder(
+            jobs=case.jobs,
+            elems=case.elems,
+            steps=case.steps,
+            rounds=case.rounds,
+            slots=case.slots,
+            seed=case.seed,
+            spoil=case.spoil,
+            compute_s=case.compute_s,
+            ways=ways,
+        ),
         count=count,
         timeout_s=START_UP_S + count * (_SLOWEST * alone_s + 10),
-        on_row=lambda one: on_round(one["way"], _goodput_gb_s(case, one)),
+        on_record=lambda one: on_round(one["way"], _goodput_gb_s(case, one)),
     )
     return [_measurement(case, way, rounds) for way in ways]
 

@@ -6,10 +6,9 @@ they counted to rank 0. No torch: a step is a wait, as long as a job computes, a
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,12 +17,30 @@ from ina.bench.cpu import machine_s
 from ina.bench.gathering import Gathering, joined
 from ina.bench.job_counters import Summed, await_connected, summed
 from ina.bench.shared_star import PASSED, QUEUED
+from ina.bench.testbed import asked_of
 from ina.host import Session
 
 _MODES = {"shared": "shared", "static": "pool", "queued": "pool", "aggregator": "shared"}
 _TENANTS = {"queued": QUEUED, "aggregator": PASSED}
 _NOTHING = Summed(0, 0, 0, 0)
 _COUNTS = ("retransmissions", "losses", "spurious_resends", "probes")
+
+
+@dataclass(frozen=True)
+class SharingOrder:
+    """What the ranks are asked for."""
+
+    jobs: int
+    elems: int
+    steps: int
+    """Of a job, in a round."""
+    rounds: int
+    slots: int
+    seed: int
+    spoil: int
+    compute_s: float
+    """On average, of a step."""
+    ways: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -96,27 +113,27 @@ def pauses_s(seed: int, number: int, job: int, steps: int, compute_s: float) -> 
 class Jobs:
     """All jobs, as one rank of one of them sees them."""
 
-    def __init__(self, arguments: argparse.Namespace, everyone: Gathering) -> None:
-        self._arguments = arguments
+    def __init__(self, asked: SharingOrder, everyone: Gathering) -> None:
+        self._asked = asked
         self._everyone = everyone
-        self._workers = everyone.workers // arguments.jobs
+        self._workers = everyone.workers // asked.jobs
         self._job, self._rank = divmod(everyone.rank, self._workers)
 
     def round(self, number: int, way: str) -> SharedRun:
         """All jobs from their first step to their last one."""
         pauses = pauses_s(
-            *(self._arguments.seed, number, self._job),
-            *(self._arguments.steps, self._arguments.compute_s),
+            *(self._asked.seed, number, self._job),
+            *(self._asked.steps, self._asked.compute_s),
         )
-        spoil = self._arguments.spoil if self._everyone.rank == 0 else 0
-        steps = Steps(self._arguments.elems, pauses, self._rank, self._workers, spoil)
+        spoil = self._asked.spoil if self._everyone.rank == 0 else 0
+        steps = Steps(self._asked.elems, pauses, self._rank, self._workers, spoil)
         run = self._one_by_one if way == "queued" else self._at_once
         busy_s, all_s = machine_s()
         mine = run(way, steps)
         rows = self._everyone.gather(mine)
         busy_s, all_s = (now - then for now, then in zip(machine_s(), (busy_s, all_s), strict=True))
         done_us, *counts = rows.T
-        job_s = done_us.reshape(self._arguments.jobs, self._workers).max(axis=1) / 1e6
+        job_s = done_us.reshape(self._asked.jobs, self._workers).max(axis=1) / 1e6
         return SharedRun(
             way,
             float(job_s.max()),
@@ -129,16 +146,16 @@ class Jobs:
         """Who is first has the whole pool until it is done; the others wait for it to leave."""
         self._everyone.wait()
         began_s = time.monotonic()
-        with self._join(way, self._arguments.slots) as session:
+        with self._join(way, self._asked.slots) as session:
             done_s, wrong = steps.run(session)
             counts = _counts(session)
         return [_us(done_s - began_s), wrong, *counts, *vars(_NOTHING).values()]
 
     def _at_once(self, way: str, steps: Steps) -> list[int]:
         is_shared = _MODES[way] == "shared"
-        slots = self._arguments.slots
+        slots = self._asked.slots
         # At the aggregator, where a lane has two of them: as many lanes as there are shared slots.
-        slots = 2 * slots if is_shared else slots // self._arguments.jobs // 2 * 2
+        slots = 2 * slots if is_shared else slots // self._asked.jobs // 2 * 2
         with self._join(way, slots) as session:
             self._everyone.wait()
             began_s = time.monotonic()
@@ -172,21 +189,14 @@ def _us(seconds: float) -> int:
 
 def main() -> None:
     """Runs all rounds, each way in turn."""
-    parser = argparse.ArgumentParser()
-    for name in ("jobs", "elems", "steps", "rounds", "slots", "seed", "spoil"):
-        parser.add_argument(f"--{name}", type=int, required=True)
-    parser.add_argument("--compute-s", type=float, required=True, help="on average, of a step")
-    parser.add_argument("--ways", required=True, help="comma separated")
-    arguments = parser.parse_args()
+    asked = asked_of(SharingOrder)
     with Gathering.of_all() as everyone:
         if everyone.rank == 0:
             await_connected(os.environ["INA_CONTROLLER"])
-        jobs = Jobs(arguments, everyone)
-        for number in range(arguments.rounds):
-            for way in arguments.ways.split(","):
-                found = jobs.round(number, way)
-                if everyone.rank == 0:
-                    print(json.dumps(vars(found)), flush=True)
+        jobs = Jobs(asked, everyone)
+        for number in range(asked.rounds):
+            for way in asked.ways:
+                everyone.tell(jobs.round(number, way))
 
 
 if __name__ == "__main__":

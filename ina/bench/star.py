@@ -12,7 +12,6 @@ would be slower than the links; here super-packets (GSO) pass whole, for TCP and
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,11 +22,10 @@ import msgspec
 
 from ina import netns
 from ina.bench.standing import Standing, standing
-from ina.controller.config import USUAL_NETWORK, make_config
-from ina.emulate import job, namespaces, nodes, remains
+from ina.controller.config import USUAL_NETWORK
+from ina.emulate import job, namespaces, remains
 from ina.emulate.namespaces import namespace
-from ina.emulate.processes import Logged, environment
-from ina.errors import InaError
+from ina.emulate.processes import Logged
 from ina.netns import End, ip
 
 NET = "net"
@@ -43,8 +41,6 @@ QUEUE_BYTES = 1 << 20
 """At each end of a shaped link; what finds it full is dropped."""
 LEAST_QUEUE_BYTES = BURST_BYTES
 """A shorter queue may have no room for a super-packet even when it is empty."""
-READY_TIMEOUT_S = 180.0
-"""A soft switch may have to compile the program, on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -95,30 +91,6 @@ class StarNetwork:
             check=self._check,
         )
 
-    def rows(
-        self,
-        module: str,
-        arguments: Sequence[str],
-        *,
-        count: int,
-        timeout_s: float,
-        on_row: Callable[[dict[str, Any]], None],
-    ) -> list[dict[str, Any]]:
-        """So many JSON objects, a line each, that rank 0 prints. Raises as :meth:`run`; InaError:
-        there are not so many.
-        """
-        found: list[dict[str, Any]] = []
-
-        def on_line(line: str) -> None:
-            if line.startswith('{"'):
-                found.append(json.loads(line))
-                on_row(found[-1])
-
-        self.run(module, arguments, environ={}, timeout_s=timeout_s, on_line=on_line)
-        if len(found) != count:
-            raise InaError(f"{module}: {len(found)} results of {count}")
-        return found
-
     def _check(self) -> None:
         for process in self.processes:
             process.check()
@@ -151,16 +123,33 @@ def star(
     DeadlineError.
     """
     names = [f"h{number}" for number in range(1, workers // ranks + 1)]
-    with standing([NET, *names]) as made:
+    config = switch_config(values, multicast=multicast, congestion=congestion)
+    with standing([NET, *names], config) as made:
         hosts = [host_of(made.name, number, ranks) for number in range(1, len(names) + 1)]
-        net = namespace(made.name, NET)
         progress(f"star of {len(hosts)} namespaces, links {link}")
-        build(net, hosts, rate_bit_s, queue_bytes)
-        start_centre(
-            made, switch_config(values, multicast=multicast, congestion=congestion), loss, seed
-        )
-        state = made.state(hosts, ["s1"], CONTROLLER, net)
-        yield StarNetwork(workers, link, rate_bit_s, state, tuple(made.processes))
+        build(made.space(NET), hosts, rate_bit_s, queue_bytes)
+        start_centre(made, config, f"--loss-rate={loss}", f"--loss-seed={seed}")
+        yield network_of(made, link, rate_bit_s, hosts)
+
+
+def start_centre(made: Standing, config: Mapping[str, Any], *options: str) -> None:
+    """A controller with a soft switch, in ``NET``. Raises EmulationError, DeadlineError."""
+    what = "controller and soft switch"
+    made.start_controller(what, NET, config, "--embedded-switch", *options)
+
+
+def network_of(
+    made: Standing,
+    link: str,
+    rate_bit_s: float | None,
+    hosts: Sequence[remains.HostState],
+    switches: Sequence[str] = ("s1",),
+    racks: int = 0,
+) -> StarNetwork:
+    """What stands, with those of its hosts, and the controller at the centre."""
+    state = made.state(hosts, switches, CONTROLLER, made.space(NET))
+    workers = sum(host.ranks for host in hosts)
+    return StarNetwork(workers, link, rate_bit_s, state, tuple(made.processes), racks)
 
 
 def host_of(network: str, number: int, ranks: int = 1) -> remains.HostState:
@@ -238,17 +227,3 @@ def switch_config(
         },
         "congestion": dict(congestion),
     }
-
-
-def start_centre(made: Standing, config: dict[str, Any], loss: float = 0.0, seed: int = 0) -> None:
-    """A controller with a soft switch, in ``NET``. Raises EmulationError, DeadlineError."""
-    make_config(config, "ina bench")  # a mistake here is told before a process starts
-    file = made.folder / "controller.toml"
-    file.write_text(nodes.controller_toml(config))
-    command = [
-        *(sys.executable, "-m", "ina", "controller", "run", str(file), "--embedded-switch"),
-        *(f"--loss-rate={loss}", f"--loss-seed={seed}"),
-    ]
-    log, space = made.folder / "controller.log", namespace(made.name, NET)
-    made.processes.append(Logged("controller and soft switch", space, command, log, environment()))
-    made.processes[-1].await_line("ready: ", READY_TIMEOUT_S)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import zlib
 from collections.abc import Sequence
@@ -13,7 +12,8 @@ from ina.bench.agreement import AgreementCase, Costs, Side, SideRun, side
 from ina.bench.cpu import SWITCH_THREAD, cpu_ns, thread
 from ina.bench.spread import percentile
 from ina.bench.star import StarNetwork
-from ina.bench.steps_worker import JOB
+from ina.bench.steps_worker import JOB, StepsOrder
+from ina.bench.testbed import records
 from ina.errors import InaError
 from ina.sim.scenario import TensorSpec
 from ina.sim.tensors import Place
@@ -124,31 +124,16 @@ def _run(
     steps: int,
     pause_s: float = 0.0,
 ) -> dict[str, Any]:
-    expected = sums(case, star.workers, elems, 1 + rounds * steps)
-    records: list[dict[str, Any]] = []
-
-    def on_line(line: str) -> None:
-        if line.startswith('{"step_s"'):
-            records.append(json.loads(line))
-
-    link_s = 8 * case.tensor_bytes / case.rate_bit_s
-    star.run(
-        _WORKER,
-        [*_arguments(case, elems, rounds, steps, expected), f"--pause-s={pause_s}"],
-        environ={},
-        timeout_s=_START_UP_S + (_SLOWEST * link_s + pause_s) * rounds * steps,
-        on_line=on_line,
+    order = StepsOrder(
+        elems=elems,
+        dtype=case.dtype,
+        seed=case.seed,
+        rounds=rounds,
+        steps=steps,
+        pause_s=pause_s,
+        sums=sums(case, star.workers, elems, 1 + rounds * steps),
     )
-    if not records:
-        raise InaError("bench sim: rank 0 said nothing")
-    return records[0]
-
-
-def _arguments(
-    case: AgreementCase, elems: int, rounds: int, steps: int, expected: Sequence[int]
-) -> list[str]:
-    return [
-        *(f"--elems={elems}", f"--dtype={case.dtype}", f"--seed={case.seed}"),
-        *(f"--rounds={rounds}", f"--steps={steps}"),
-        f"--sums={','.join(f'{crc:x}' for crc in expected)}",
-    ]
+    link_s = 8 * case.tensor_bytes / case.rate_bit_s
+    timeout_s = _START_UP_S + (_SLOWEST * link_s + pause_s) * rounds * steps
+    (found,) = records(star, _WORKER, order, count=1, timeout_s=timeout_s)
+    return found

@@ -7,7 +7,6 @@ time, where it is nothing.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import os
@@ -18,8 +17,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ina.bench.cpu import cpu_ns, thread
+from ina.bench.testbed import asked_of
 from ina.host import Session, SessionStats, WorkerOptions
-from ina.sim.scenario import TensorSpec
+from ina.sim.scenario import Dtype, TensorSpec
 from ina.sim.tensors import Place
 
 THREAD = "ina-worker"
@@ -32,6 +32,22 @@ _WRAP_US = 1 << 30
 """Times of begins, modulo this, are numbers that the network sums."""
 COUNTS = ("packets_sent", "packets_received", "retransmissions", "losses", "spurious_resends",
           "probes", "send_drops", "ecn_marked")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StepsOrder:
+    """What the ranks are asked for."""
+
+    elems: int
+    dtype: Dtype
+    seed: int
+    rounds: int
+    steps: int
+    """Of a round."""
+    pause_s: float
+    """Between two steps."""
+    sums: list[int]
+    """CRC-32 of each step's sum."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +72,11 @@ class Steps:
 
 def main() -> None:
     """Runs the steps, checks each sum, and tells."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--elems", type=int, required=True)
-    parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--steps", type=int, required=True, help="of a round")
-    parser.add_argument("--pause-s", type=float, default=0.0, help="between two steps")
-    parser.add_argument("--sums", required=True, help="CRC-32 of each step's sum, comma separated")
-    arguments = parser.parse_args()
+    asked = asked_of(StepsOrder)
     rank, workers = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    spec = TensorSpec(elems=arguments.elems, dtype=arguments.dtype)
-    count = 1 + arguments.rounds * arguments.steps
-    arrays = [Place(arguments.seed, JOB, step, 0).values(spec, rank) for step in range(count)]
+    spec = TensorSpec(elems=asked.elems, dtype=asked.dtype)
+    count = 1 + asked.rounds * asked.steps
+    arrays = [Place(asked.seed, JOB, step, 0).values(spec, rank) for step in range(count)]
     with Session.join(
         os.environ["INA_CONTROLLER"],
         JOB,
@@ -88,20 +96,18 @@ def main() -> None:
         worker = thread(THREAD)
         cpu_before_ns = cpu_ns(worker)
         for step in range(1, count):
-            if arguments.pause_s:
-                time.sleep(arguments.pause_s)
+            if asked.pause_s:
+                time.sleep(asked.pause_s)
             started = time.perf_counter()
             session.all_reduce(arrays[step], out=arrays[step])
             step_s.append(time.perf_counter() - started)
-            if step % arguments.steps == 0:
+            if step % asked.steps == 0:
                 looks.append(session.stats())
         cpu_us = (cpu_ns(worker) - cpu_before_ns) // 1000
         time.sleep(_SETTLE_S)
         looks[-1] = session.stats()
-        expected = [int(item, 16) for item in arguments.sums.split(",")]
-        wrong = sum(
-            zlib.crc32(array.tobytes()) != crc for array, crc in zip(arrays, expected, strict=True)
-        )
+        got = (zlib.crc32(array.tobytes()) for array in arrays)
+        wrong = sum(crc != want for crc, want in zip(got, asked.sums, strict=True))
         own = [*(count for pair in itertools.pairwise(looks) for count in _counts(*pair)),
                cpu_us, wrong]  # fmt: skip
         total = session.all_reduce(np.array(own, np.int32)).tolist()

@@ -9,7 +9,8 @@ from typing import Any
 from ina.bench.report import Ratio
 from ina.bench.shared_star import START_UP_S, StarShape, shared_star
 from ina.bench.spread import spread
-from ina.bench.stopped_worker import WHO
+from ina.bench.stopped_worker import WHO, StoppedOrder
+from ina.bench.testbed import records
 from ina.errors import InaError
 
 _WORKER = "ina.bench.stopped_worker"
@@ -75,15 +76,13 @@ def measure(
             on_trial(f"slots of {age_us / 1000:g} ms, {one['who']} stopped")
 
         with shared_star(replace(plan, slot_age_us=age_us), say) as star:
-            trials = star.rows(
+            trials = records(
+                star,
                 _WORKER,
-                [
-                    *(f"--elems={case.elems}", f"--slots={case.slots}", f"--trials={case.trials}"),
-                    *(f"--calm-s={_CALM_S}", f"--stop-s={stop_s}"),
-                ],
+                StoppedOrder(case.elems, case.slots, case.trials, _CALM_S, stop_s),
                 count=count,
                 timeout_s=START_UP_S + count * (10 * (_CALM_S + stop_s) + 10),
-                on_row=on_row,
+                on_record=on_row,
             )
         for who in WHO:
             looks = [_look(it, age_us, stop_s) for it in trials if it["who"] == who]

@@ -6,8 +6,6 @@ it and lets it go on, and prints a JSON line a trial.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import signal
 import threading
@@ -17,12 +15,26 @@ from dataclasses import dataclass, field
 from ina.bench.gathering import Gathering, joined
 from ina.bench.job_counters import nodes_of
 from ina.bench.stream import Stream
+from ina.bench.testbed import asked_of
 from ina.host import Session
 
 NEIGHBOUR, STOPS = "neighbour", "stops"
 WHO = ("one", "all")
 """Whether one worker of the job is stopped, and the others wait for it; or all are."""
 _POLL_S = 0.005
+
+
+@dataclass(frozen=True)
+class StoppedOrder:
+    """What the ranks are asked for."""
+
+    elems: int
+    slots: int
+    trials: int
+    calm_s: float
+    """Before the stop."""
+    stop_s: float
+    """How long it lasts."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +110,7 @@ class Stopper:
             os.kill(pid, signal.SIGCONT)
 
 
-def trial(who: str, arguments: argparse.Namespace, everyone: Gathering, number: int) -> Trial:
+def trial(who: str, asked: StoppedOrder, everyone: Gathering, number: int) -> Trial:
     """One job is stopped once."""
     workers = everyone.workers // 2
     stops, rank = divmod(everyone.rank, workers)
@@ -108,11 +120,11 @@ def trial(who: str, arguments: argparse.Namespace, everyone: Gathering, number: 
         signal.signal(signal.SIGUSR1, lambda *_: told.set())
     pids = everyone.gather([os.getpid()])[workers:, 0].tolist()
     found = Trial(who, [], [], 0)
-    with joined(name, rank, workers, 2 * arguments.slots, mode="shared") as session:
-        stream = Stream(arguments.elems, rank, workers)
+    with joined(name, rank, workers, 2 * asked.slots, mode="shared") as session:
+        stream = Stream(asked.elems, rank, workers)
         everyone.wait()
         if everyone.rank == 0:
-            found = _watch(who, arguments, session, stream, name, pids)
+            found = _watch(who, asked, session, stream, name, pids)
         elif stops:
             stream.run(session, lambda: not told.is_set())
         else:
@@ -124,7 +136,7 @@ def trial(who: str, arguments: argparse.Namespace, everyone: Gathering, number: 
 
 def _watch(
     who: str,
-    arguments: argparse.Namespace,
+    asked: StoppedOrder,
     session: Session,
     stream: Stream,
     name: str,
@@ -132,7 +144,7 @@ def _watch(
 ) -> Trial:
     stopped = pids[-1:] if who == "one" else pids
     collisions = Collisions(os.environ["INA_CONTROLLER"], name)
-    stopper = Stopper(arguments.calm_s, arguments.stop_s, stopped, pids[0])
+    stopper = Stopper(asked.calm_s, asked.stop_s, stopped, pids[0])
     try:
         stream.run(session, stopper)
     finally:
@@ -145,18 +157,11 @@ def _watch(
 
 def main() -> None:
     """All trials."""
-    parser = argparse.ArgumentParser()
-    for name in ("elems", "slots", "trials"):
-        parser.add_argument(f"--{name}", type=int, required=True)
-    parser.add_argument("--calm-s", type=float, required=True, help="before the stop")
-    parser.add_argument("--stop-s", type=float, required=True, help="how long it lasts")
-    arguments = parser.parse_args()
+    asked = asked_of(StoppedOrder)
     with Gathering.of_all() as everyone:
-        for number in range(arguments.trials):
+        for number in range(asked.trials):
             for who in WHO:
-                found = trial(who, arguments, everyone, number)
-                if everyone.rank == 0:
-                    print(json.dumps(vars(found)), flush=True)
+                everyone.tell(trial(who, asked, everyone, number))
 
 
 if __name__ == "__main__":

@@ -16,20 +16,18 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Interface
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from ina.bench.cpu import SWITCH_THREAD, cpu_ns, thread
+from ina.bench.emulated_star import star_topology
 from ina.bench.report import Ratio
 from ina.bench.spread import spread
 from ina.controller.config import USUAL_NETWORK
 from ina.controller.embedded import Embedded
 from ina.emulate import job
-from ina.emulate.assemble import Draft, assemble
 from ina.emulate.emulation import emulate
-from ina.emulate.topology import Host, Switch, derived_mac
 from ina.errors import DeadlineError, InaError
 from ina.testing.bmv2_device import cannot_run_bmv2
 
@@ -112,22 +110,8 @@ def why_not_bmv2() -> str:
 
 def measure_bmv2(values: int, workers: int, seconds: float) -> SwitchRow:
     """The same program on BMv2, in a star of namespaces without shaping. Needs root."""
-    hosts = []
-    for number in range(1, workers + 1):
-        address = IPv4Interface(f"10.78.0.{number}/24")
-        hosts.append(Host(f"h{number}", address, derived_mac(address.ip)))
-    topology = assemble(
-        Draft(
-            source=Path("ina-bench"),
-            name=f"bench-{os.getpid()}",
-            hosts=hosts,
-            switches=[Switch("s1", "bmv2")],
-            links=[((host.name, "s1"), {}) for host in hosts],
-            aggregator=None,
-            aggregator_address=None,
-            controller={"switch": {"values": values}},
-        )
-    )
+    rates = dict.fromkeys(f"h{number}" for number in range(1, workers + 1))
+    topology = star_topology(rates, "bmv2", {"switch": {"values": values}})
     with (
         TemporaryDirectory(prefix="ina-bench-") as folder,
         emulate(topology, Path(folder), lambda step: None) as emulation,

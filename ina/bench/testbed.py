@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, Protocol, TypeVar
 
+import msgspec
+
+from ina.errors import InaError
+
+_Asked = TypeVar("_Asked")
+Record = dict[str, Any]
 LOOPBACK = "loopback"
 """The link of workers that are on one host."""
 
@@ -51,3 +60,37 @@ class Testbed(Protocol):
         Raises :class:`~ina.errors.InaError`: a rank failed; the deadline passed.
         """
         ...
+
+
+def records(
+    testbed: Testbed,
+    module: str,
+    asked: object,
+    *,
+    count: int,
+    timeout_s: float,
+    environ: Mapping[str, str] = MappingProxyType({}),
+    on_record: Callable[[Record], None] = lambda record: None,
+) -> list[Record]:
+    """What rank 0 prints, a JSON object a line; ``on_record`` gets each as it comes.
+
+    ``asked``: a dataclass, which the ranks have from :func:`asked_of`. Raises as
+    :meth:`Testbed.run`; InaError: there are not ``count`` lines.
+    """
+    found: list[Record] = []
+
+    def on_line(line: str) -> None:
+        if line.startswith('{"'):
+            found.append(json.loads(line))
+            on_record(found[-1])
+
+    order = msgspec.json.encode(asked).decode()
+    testbed.run(module, [order], environ=environ, timeout_s=timeout_s, on_line=on_line)
+    if len(found) != count:
+        raise InaError(f"{module}: {len(found)} results of {count}")
+    return found
+
+
+def asked_of(kind: type[_Asked]) -> _Asked:
+    """In a rank's process: what :func:`records` was given."""
+    return msgspec.json.decode(sys.argv[1], type=kind)

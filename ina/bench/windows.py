@@ -6,7 +6,7 @@ import itertools
 import statistics
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from ina.bench.shared_star import START_UP_S
 from ina.bench.spread import Spread, percentile, spread
 from ina.bench.star import StarNetwork
 from ina.bench.tcp_flow import TcpFlow
-from ina.bench.windows_worker import RankCounts
+from ina.bench.testbed import records
+from ina.bench.windows_worker import RankCounts, WindowsOrder
 from ina.sim.windows.measure import jain
 
 _WORKER = "ina.bench.windows_worker"
@@ -203,16 +204,13 @@ def _run(
             began = machine_s()
             on_begin()
 
-    _, found = net.rows(
+    _, found = records(
+        net,
         _WORKER,
-        [
-            *(f"--jobs={jobs}", f"--elems={elems}", f"--rounds={schedule.rounds}"),
-            *(f"--warm-s={schedule.warm_s}", f"--round-s={schedule.round_s}"),
-            f"--spoil={schedule.spoil}",
-        ],
+        WindowsOrder(jobs=jobs, elems=elems, **asdict(schedule)),
         count=2,
         timeout_s=START_UP_S + 4 * schedule.total_s,
-        on_row=on_row,
+        on_record=on_row,
     )
     busy_s, all_s = (now - then for now, then in zip(machine_s(), began, strict=True))
     return found, busy_s / max(all_s, 1e-9)

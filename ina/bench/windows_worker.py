@@ -7,7 +7,6 @@ of whoever runs them.
 
 from __future__ import annotations
 
-import argparse
 import json
 import threading
 import time
@@ -16,6 +15,7 @@ from dataclasses import asdict, dataclass
 
 from ina.bench.gathering import Gathering, joined
 from ina.bench.stream import Stream
+from ina.bench.testbed import asked_of
 from ina.host import Session, SessionStats
 
 COUNTS = (
@@ -30,6 +30,18 @@ _SOON_S = 0.2
 """From the barrier to the first tensor."""
 _AFTER_S = 0.1
 """Sums go on for so long behind the last look, which comes a little late."""
+
+
+@dataclass(frozen=True)
+class WindowsOrder:
+    """What the ranks are asked for."""
+
+    jobs: int
+    elems: int
+    warm_s: float
+    round_s: float
+    rounds: int
+    spoil: int
 
 
 @dataclass(frozen=True)
@@ -102,25 +114,20 @@ def _edges_s(everyone: Gathering, warm_s: float, round_s: float, rounds: int) ->
 
 def main() -> None:
     """Runs all rounds, checks each sum, and tells."""
-    parser = argparse.ArgumentParser()
-    for name in ("jobs", "elems", "rounds", "spoil"):
-        parser.add_argument(f"--{name}", type=int, required=True)
-    for name in ("warm-s", "round-s"):
-        parser.add_argument(f"--{name}", type=float, required=True)
-    arguments = parser.parse_args()
+    asked = asked_of(WindowsOrder)
     with Gathering.of_all() as everyone:
-        workers = everyone.workers // arguments.jobs
+        workers = everyone.workers // asked.jobs
         job, rank = divmod(everyone.rank, workers)
-        stream = Stream(arguments.elems, rank, workers, _DEPTH, _FULL_CHECK_EVERY)
+        stream = Stream(asked.elems, rank, workers, _DEPTH, _FULL_CHECK_EVERY)
         with joined(f"job{job + 1}", rank, workers, 0) as session:
-            edges_s = _edges_s(everyone, arguments.warm_s, arguments.round_s, arguments.rounds)
+            edges_s = _edges_s(everyone, asked.warm_s, asked.round_s, asked.rounds)
             looks = Looks(session, edges_s)
             if everyone.rank == 0:
                 print(json.dumps({"edges_s": edges_s}), flush=True)
-            time.sleep(max(0.0, edges_s[0] - arguments.warm_s - time.monotonic()))
+            time.sleep(max(0.0, edges_s[0] - asked.warm_s - time.monotonic()))
             ends_s = edges_s[-1] + _AFTER_S
             stream.run(session, lambda: time.monotonic() < ends_s)
-            wrong = stream.wrong + (arguments.spoil if everyone.rank == 0 else 0)
+            wrong = stream.wrong + (asked.spoil if everyone.rank == 0 else 0)
             rows = everyone.gather([wrong, *looks.numbers()])
         if everyone.rank == 0:
             found = Found(edges_s, [parts(row[1:].tolist()) for row in rows], int(rows[:, 0].sum()))

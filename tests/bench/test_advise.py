@@ -129,8 +129,8 @@ def test_the_command_measures_what_it_is_not_told(
     def shorter(where: Any, sizes: Any, case: allreduce.AllReduceCase, found: Any) -> Any:
         return measure(where, sizes, replace(case, seconds=0.2), found)
 
-    def shorter_model(*args: Any, **settings: Any) -> Any:
-        return measure_model(*args, **{**settings, "seconds": 0.2})
+    def shorter_model(where: Any, order: ddp.StepOrder, values: int) -> Any:
+        return measure_model(where, replace(order, seconds=0.2), values)
 
     monkeypatch.setattr(allreduce, "measure", shorter)
     monkeypatch.setattr(ddp, "measure", shorter_model)

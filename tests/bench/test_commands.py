@@ -207,7 +207,7 @@ def test_the_peer_copies_all_bytes() -> None:
         (("switch", "--workers", "33"), "error: --workers 33: want integers from 1 to 32"),
         (("switch", "--seconds", "0"), "error: --seconds 0: want more than 0"),
         (("controller", "--jobs", "500"), "error: --jobs 500: want integers from 0 to 112"),
-        (("ddp", "--model", "x"), "error: --model x: want one of digits, resnet50, gpt2"),
+        (("ddp", "--model", "x"), "error: --model x: want some of digits, resnet50, gpt2"),
         (("ddp", "--link", "x"), "error: --link x: want a rate"),
         (("quantize", "--dtype", "float64"), "error: --dtype float64: the network sums int32"),
     ],

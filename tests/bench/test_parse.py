@@ -32,6 +32,18 @@ def test_rates() -> None:
             parse.rate_bit_s("--link", wrong)
 
 
+def test_rates_keep_how_they_are_written() -> None:
+    assert parse.rates_bit_s("--link", "1gbit, 200mbit") == {"1gbit": 1e9, "200mbit": 2e8}
+    with pytest.raises(InvalidInputError, match="--link fast: want a rate"):
+        parse.rates_bit_s("--link", "1gbit,fast")
+
+
+def test_names_of_what_is_known() -> None:
+    assert parse.names("--tcp", "reno, cubic,reno", ("cubic", "reno")) == ["reno", "cubic"]
+    with pytest.raises(InvalidInputError, match="--tcp vegas: want some of cubic, reno"):
+        parse.names("--tcp", "cubic,vegas", ("cubic", "reno"))
+
+
 @pytest.mark.parametrize("text", ["", "a", "1", "2,33", "2,,4"])
 def test_wrong_numbers_of_workers(text: str) -> None:
     with pytest.raises(InvalidInputError, match=r"--workers.*2 to 32"):

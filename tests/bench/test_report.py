@@ -1,10 +1,11 @@
-"""The JSON form, saved reports, baselines and plots; no measurement."""
+"""The JSON form, saved reports, baselines, plots, and what ranks are asked; no measurement."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,14 @@ from ina.bench import allreduce, baseline, ddp, report
 from ina.bench.plot import Point, check_plot_path
 from ina.bench.report import Ratio, Report, rows_of
 from ina.bench.spread import spread
+from ina.bench.testbed import asked_of, records
 from ina.cli.bench import allreduce as bench_allreduce
 from ina.cli.bench import ddp as bench_ddp
 from ina.cli.bench import output as bench_output
 from ina.cli.bench.declare import Bench, Column, Found
 from ina.cli.bench.output import Outputs, SavedOptions
 from ina.cli.bench.testbeds import Loopback
-from ina.errors import InvalidInputError
+from ina.errors import InaError, InvalidInputError
 
 
 def a_report(*ratios: tuple[str, float], wrong: int = 0) -> Report:
@@ -275,8 +277,9 @@ def _toy(asked: _Options) -> Found:
     lacking: dict[str, Any] = {"low_s": None, "high_s": None, "limit": None, "wrong": 0}
     row = {"n": 2, "time_s": 0.01234, "low_s": 0.012, "high_s": 0.0133, "limit": 0.5, "wrong": 0}
     rows = [row, {"n": 4, "time_s": 0.5, **lacking}]
-    found = {"title": "t", "settings": {"steps": asked.steps, "n": "of all"}, "rows": rows}
-    return Found(**found, notes=["this time"], fails=asked.steps > 3)
+    settings = {"steps": asked.steps, "n": "of all"}
+    notes, fails = ["this time"], asked.steps > 3
+    return Found(title="t", settings=settings, rows=rows, notes=notes, fails=fails)
 
 
 def test_a_declared_benchmark_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -294,3 +297,50 @@ def test_a_declared_benchmark_is_a_command(capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(typer.Exit) as ended:
         toy(steps=4)
     assert ended.value.exit_code == 1
+
+
+@dataclass(frozen=True)
+class _Order:
+    elems: int
+    pause_s: float
+    ways: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class _Said(Loopback):
+    """Rank 0 says this, whatever it is asked."""
+
+    lines: tuple[str, ...] = ()
+
+    def run(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        *,
+        environ: Mapping[str, str],
+        timeout_s: float,
+        on_line: Callable[[str], None],
+    ) -> None:
+        assert (module, dict(environ), timeout_s) == ("worker", {"A": "1"}, 5.0)
+        sys.argv = [module, *arguments]
+        for line in self.lines:
+            on_line(line)
+
+
+def test_ranks_get_an_order_and_answer_in_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [])
+    said = _Said(2, lines=("a warning", '{"n": 1}', "{", '{"n": 2}'))
+    seen: list[dict[str, Any]] = []
+
+    def ask(of: _Said, count: int) -> list[dict[str, Any]]:
+        order = _Order(elems=3, pause_s=0.0, ways=("shared", "static"))
+        environ = {"A": "1"}
+        return records(
+            *(of, "worker", order),
+            count=count, timeout_s=5.0, environ=environ, on_record=seen.append,
+        )  # fmt: skip
+
+    assert ask(said, 2) == seen == [{"n": 1}, {"n": 2}]
+    assert asked_of(_Order) == _Order(elems=3, pause_s=0.0, ways=["shared", "static"])
+    with pytest.raises(InaError, match="worker: 0 results of 1"):
+        ask(replace(said, lines=("Traceback",)), 1)

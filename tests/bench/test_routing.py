@@ -67,7 +67,10 @@ def test_a_rank_that_says_nothing_is_told() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--placements", "ina,best"), "error: --placements best: have ina, nearest, single, grid"),
+        (
+            ("--placements", "ina,best"),
+            "error: --placements best: want some of ina, nearest, single, grid",
+        ),
         (("--uplink", "fast"), "error: --uplink fast: want a rate"),
         (("--link", "0"), "error: --link 0: want a rate"),
     ],

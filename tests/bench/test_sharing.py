@@ -183,7 +183,7 @@ def test_panels_have_a_curve_a_way() -> None:
         (("--slots", "96"), "error: --slots 96: want a power of two, 8 to 1024"),
         (("--slots", "4"), "error: --slots 4: want a power of two, 8 to 1024"),
         (("--compute", "1"), "error: --compute 1: want a share from 0, below 1"),
-        (("--ways", "shared,all"), "error: --ways all: want some of shared,static,queued,"),
+        (("--ways", "shared,all"), "error: --ways all: want some of shared, static, queued,"),
         (("--ways", "shared,shared"), "error: --ways shared,shared: one is there twice"),
         (("--size", "1M,2M"), "error: --size 1M,2M: want one"),
         (("--switch", "tofino"), "error: --switch tofino: want soft or bmv2"),

@@ -201,7 +201,7 @@ def test_what_this_machine_lacks_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
     [
         (("--links", "fast"), "error: --links fast: want a rate"),
         (("--algorithms", "cubic"), "error: --algorithms cubic: want some of "),
-        (("--tcp", "vegas"), "error: --tcp vegas: want some of cubic,dctcp,reno,bbr"),
+        (("--tcp", "vegas"), "error: --tcp vegas: want some of cubic, dctcp, reno, bbr"),
         (("--workers", "1"), "error: --workers 1: want integers from 2 to 32"),
         (("--queue", "4K"), "error: --queue 4K: want one size, 80K or more"),
         (("--mark", "512K"), "error: --mark 512K: want less than --queue 256K"),

@@ -8,7 +8,6 @@ Gloo has no AVG: it sums, then each rank divides, and the division is part of it
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import time
@@ -21,6 +20,8 @@ import torch
 import torch.distributed as dist
 
 import ina.torch
+from ina.bench.allreduce import ReduceOrder
+from ina.bench.testbed import asked_of
 from ina.bench.torch import loopback_limit, memory
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
 from ina.protocol.verify import Verify
@@ -206,26 +207,13 @@ def _exact_integers(dtype: torch.dtype) -> int:
 
 def main() -> None:
     """Measure every size, and the limit around it; one JSON line each."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--sizes", required=True, help="of the tensor in bytes, comma separated")
-    parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--op", choices=("sum", "avg"), default="sum")
-    parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--seconds", type=float, default=10.0, help="upper bound a size")
-    parser.add_argument("--values", type=int, required=True, help="values a packet")
-    parser.add_argument("--limit", action="store_true", help="measure what UDP reaches here")
-    parser.add_argument("--memory", action="store_true", help="peak memory above the tensor")
-    parser.add_argument("--spoil", type=int, default=0, help="make so many sums wrong")
-    parser.add_argument("--verify", default="off", help="of sums, comma separated, in turns")
-    parser.add_argument(
-        "--host-nodes", action="store_true", help="with nodes on the hosts and without, in turns"
-    )
-    arguments = parser.parse_args()
+    asked = asked_of(ReduceOrder)
+    case = asked.case
     torch.set_num_threads(1)
     first, *others = [
         ina.torch.Options(verify=cast(Verify, verify), host_node=host_node)
-        for verify in arguments.verify.split(",")
-        for host_node in ((True, False) if arguments.host_nodes else (None,))
+        for verify in case.verify
+        for host_node in ((True, False) if case.host_nodes else (None,))
     ]
     dist.init_process_group("ina", pg_options=first)
     groups: list[tuple[ina.torch.Options, Any]] = [(first, dist.group.WORLD)]
@@ -239,25 +227,25 @@ def main() -> None:
             print(json.dumps(record), flush=True)
 
     host = Settings.from_environ().host or "127.0.0.1"
-    packet_bytes = HEADER_BYTES + VALUE_BYTES * arguments.values
-    dtype = getattr(torch, arguments.dtype)
+    packet_bytes = HEADER_BYTES + VALUE_BYTES * case.values
+    dtype = getattr(torch, case.dtype)
     pairs = max(1, (os.cpu_count() or 2) // 2)
 
     def limit() -> float:
-        if not arguments.limit:
+        if not asked.measures_limit:
             return 0.0
         return loopback_limit.measure(gloo, pairs, packet_bytes, host)
 
-    for size in map(int, arguments.sizes.split(",")):
+    for size in asked.sizes:
         elems = max(1, size // dtype.itemsize)
-        record: dict[str, Any] = {"kind": "size", "size_bytes": size, "elems": elems}
-        if arguments.memory:
-            record |= memory.measure(elems, dtype, gloo, arguments.spoil)
+        record: dict[str, Any] = {"size_bytes": size, "elems": elems}
+        if asked.measures_memory:
+            record |= memory.measure(elems, dtype, gloo, case.spoil)
         else:
             # Before and after: the machine's better moment is nearer to what it can do.
             before = limit()
-            turns = Turns(elems, dtype, arguments.op == "avg", gloo, groups)
-            backends = turns.measure(arguments.repeats, arguments.seconds, arguments.spoil)
+            turns = Turns(elems, dtype, case.op == "avg", gloo, groups)
+            backends = turns.measure(case.repeats, case.seconds, case.spoil)
             record["backends"] = backends
             record["limit_bytes_per_s"] = max(before, limit())
         say(record)

@@ -6,7 +6,6 @@ ready in backward, to the group whose turn it is, divided as DDP's own hook divi
 
 # No `from __future__ import annotations`: DDP compares the hook's annotations with classes.
 
-import argparse
 import json
 import statistics
 import time
@@ -19,6 +18,8 @@ from torch._C._distributed_c10d import GradBucket
 from torch.nn.parallel import DistributedDataParallel
 
 import ina.torch
+from ina.bench.ddp import StepOrder
+from ina.bench.testbed import asked_of
 from ina.bench.torch.models import MODELS, Synthetic, Work
 
 _WARM_UP = 2
@@ -130,17 +131,12 @@ class Turns:
 
 def main() -> None:
     """Steps in turns; rank 0 prints one JSON line."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--model", choices=sorted(MODELS), required=True)
-    parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--compute-ms", type=float, default=0.0)
-    arguments = parser.parse_args()
+    asked = asked_of(StepOrder)
     torch.set_num_threads(1)
     dist.init_process_group("ina")
     gloo = dist.new_group(backend="gloo")
     rank = dist.get_rank()
-    work = MODELS[arguments.model](arguments.compute_ms / 1e3, rank)
+    work = MODELS[asked.model](asked.compute_ms / 1e3, rank)
     turns = Turns(work, gloo)
     groups: list[tuple[str, dist.ProcessGroup | None]] = [("ina", None), ("gloo", gloo)]
     wrong = {name: turns.wrong(group) for name, group in groups}
@@ -153,17 +149,17 @@ def main() -> None:
     buckets = turns.buckets
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name, _ in groups}
     begun = time.perf_counter()
-    for turn in range(arguments.repeats):
+    for turn in range(asked.repeats):
         for name, group in groups:
             samples[name].append(turns.step(group))
-        late = torch.tensor([int(time.perf_counter() - begun > arguments.seconds and turn >= 2)])
+        late = torch.tensor([int(time.perf_counter() - begun > asked.seconds and turn >= 2)])
         dist.broadcast(late, 0, group=gloo)
         if late.item():
             break
     if rank == 0:
         elems = sum(parameter.numel() for parameter in work.module.parameters())
         record = {
-            **{"kind": "ddp", "elems": elems, "buckets": buckets, "unit": work.unit},
+            **{"elems": elems, "buckets": buckets, "unit": work.unit},
             **{"items": work.items, "compute_s": statistics.median(computes), "wrong": wrong},
             "times_s": {name: [pair[0] for pair in found] for name, found in samples.items()},
             "cpu_s": {name: [pair[1] for pair in found] for name, found in samples.items()},

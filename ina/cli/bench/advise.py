@@ -145,11 +145,5 @@ def _measure_costs() -> Report:
 
 def _measure_model(model: str, compute_ms: float | None) -> ddp.StepRow:
     torchrun.require("torch")
-    return ddp.measure(
-        Loopback(_COST_WORKERS),
-        model,
-        values=DEFAULT_VALUES_PER_PACKET,
-        repeats=3,
-        seconds=5.0,
-        compute_ms=compute_ms or 0.0,
-    )[0]
+    order = ddp.StepOrder(model, repeats=3, seconds=5.0, compute_ms=compute_ms or 0.0)
+    return ddp.measure(Loopback(_COST_WORKERS), order, DEFAULT_VALUES_PER_PACKET)[0]

@@ -21,7 +21,6 @@ from ina.cli.bench.testbeds import (
     values_for,
 )
 from ina.cli.common import torchrun
-from ina.errors import InvalidInputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,13 +71,8 @@ def ddp(asked: DdpOptions) -> Found:
     layer, but compute nothing: 32 images and 8 x 1024 tokens a worker and step are assumed. tiny is
     of the same kind, for tests.
     """
-    names, counts = (
-        [name.strip() for name in asked.model.split(",")],
-        parse.workers("--workers", asked.workers),
-    )
-    for name in names:
-        if name not in bench.MODELS:
-            raise InvalidInputError(f"--model {name}: want one of {', '.join(bench.MODELS)}")
+    names = parse.names("--model", asked.model, bench.MODELS)
+    counts = parse.workers("--workers", asked.workers)
     values = values_for(asked.values, asked.link)
     check_samples(asked.repeats, asked.seconds)
     check_link(asked.link)
@@ -91,14 +85,8 @@ def ddp(asked: DdpOptions) -> Found:
             ) as where:
                 for name in names:
                     bar.say(f"{name}, {n} workers")
-                    found = bench.measure(
-                        where,
-                        name,
-                        values=values,
-                        repeats=asked.repeats,
-                        seconds=asked.seconds,
-                        compute_ms=asked.compute_ms,
-                    )
+                    order = bench.StepOrder(name, asked.repeats, asked.seconds, asked.compute_ms)
+                    found = bench.measure(where, order, values)
                     rows += found
                     ours, gloo = (1e3 * row.step_s for row in found)
                     bar.done(f"{name}, {n} workers: ina {ours:.1f} ms, Gloo {gloo:.1f} ms")

@@ -77,9 +77,7 @@ def hosts(asked: HostsOptions) -> Found:
     """All-reduce over hosts of several ranks, with nodes on them and without, beside Gloo."""
     _check(asked)
     wanted = parse.sizes("--sizes", asked.sizes)
-    rates: dict[str, float | None] = {
-        it: parse.rate_bit_s("--link", it) for it in map(str.strip, asked.link.split(","))
-    }
+    rates: dict[str, float | None] = {**parse.rates_bit_s("--link", asked.link)}
     check_link(next(iter(rates)))
     torchrun.require("torch")
     values = values_for(asked.values, asked.link)

@@ -76,7 +76,7 @@ def racks(asked: RacksOptions) -> Found:
     """All-reduce over racks below a spine whose switches all sum, in turns with Gloo's ring."""
     _check(asked)
     wanted, rate = parse.sizes("--sizes", asked.sizes), parse.rate_bit_s("--link", asked.link)
-    rates = {it: parse.rate_bit_s("--uplink", it) for it in map(str.strip, asked.uplink.split(","))}
+    rates = parse.rates_bit_s("--uplink", asked.uplink)
     values = values_for(asked.values, asked.link)
     check_link(asked.link)
     torchrun.require("torch")

@@ -10,7 +10,7 @@ import typer
 from ina.bench import parse
 from ina.bench import resize as bench
 from ina.bench.report import rows_of
-from ina.bench.resize_worker import KINDS
+from ina.bench.resize_worker import KINDS, ResizeCase
 from ina.bench.shared_star import MAX_WORKERS
 from ina.cli.bench.declare import Bench, Column, Found, ms
 from ina.cli.bench.options import MAX_SHARED_SLOTS, ValuesOption
@@ -78,7 +78,7 @@ def resize(asked: ResizeOptions) -> Found:
     rate_bit_s = None if asked.link == UNSHAPED else parse.rate_bit_s("--link", asked.link)
     check_link(asked.link)
     values = values_for(asked.values, asked.link)
-    case = bench.ResizeCase(asked.workers, size_bytes // VALUE_BYTES, asked.slots, asked.trials)
+    case = ResizeCase(size_bytes // VALUE_BYTES, asked.slots, asked.trials)
     plan = bench.plan(asked.workers, asked.link, rate_bit_s, values, asked.slots)
     with steps("resize", len(round_trips_us) * asked.trials * len(KINDS)) as bar:
         found = bench.measure(plan, case, round_trips_us, bar.say, bar.done)

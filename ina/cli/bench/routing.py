@@ -15,7 +15,6 @@ from ina.cli.bench.output import ComparedOptions, steps
 from ina.cli.bench.testbeds import check_link
 from ina.cli.common import torchrun
 from ina.controller.config.routing import PLACEMENTS
-from ina.errors import InvalidInputError
 from ina.files import root
 
 TOPOLOGY = root() / "examples" / "topologies" / "two_spines.toml"
@@ -67,13 +66,9 @@ BENCH = Bench(
 @BENCH.command
 def routing(asked: RoutingOptions) -> Found:
     """Steps of two jobs over two spines, placed by each policy in turns. Needs root."""
-    wanted = list(dict.fromkeys(it.strip() for it in asked.placements.split(",")))
-    for it in wanted:
-        if it not in (*PLACEMENTS, bench.GLOO):
-            known = ", ".join((*PLACEMENTS, bench.GLOO))
-            raise InvalidInputError(f"--placements {it}: have {known}")
+    wanted = parse.names("--placements", asked.placements, (*PLACEMENTS, bench.GLOO))
     link_bit_s = parse.rate_bit_s("--link", asked.link)
-    rates = {it: parse.rate_bit_s("--uplink", it) for it in map(str.strip, asked.uplink.split(","))}
+    rates = parse.rates_bit_s("--uplink", asked.uplink)
     check_link(asked.link)
     torchrun.require("torch")
     case = bench.RoutingCase(link_bit_s, wanted, asked.rounds, asked.count, asked.width, TOPOLOGY)

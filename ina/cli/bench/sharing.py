@@ -110,10 +110,8 @@ def sharing(asked: SharingOptions) -> Found:
     check_shared_slots(asked.slots, 2 * max(counts))
     if not 0 <= asked.compute < 1:
         raise InvalidInputError(f"--compute {asked.compute:g}: want a share from 0, below 1")
-    chosen = [it.strip() for it in asked.ways.split(",")]
-    if unknown := [it for it in chosen if it not in bench.WAYS]:
-        raise InvalidInputError(f"--ways {unknown[0]}: want some of {','.join(bench.WAYS)}")
-    if len(set(chosen)) != len(chosen):
+    chosen = parse.names("--ways", asked.ways, bench.WAYS)
+    if len(chosen) <= asked.ways.count(","):
         raise InvalidInputError(f"--ways {asked.ways}: one is there twice")
     size_bytes = parse.one_size("--size", asked.size)
     rate_bit_s = parse.rate_bit_s("--link", asked.link)

@@ -100,11 +100,11 @@ def windows(asked: WindowsOptions) -> Found:
         rounds=asked.rounds or usual.schedule.rounds,
         spoil=asked.spoil,
     )
-    named = [it.strip() for it in (asked.links or usual.links).split(",")]
-    rates = {name: parse.rate_bit_s("--links", name) for name in named}
-    wanted = _chosen("--algorithms", asked.algorithms, list(ALGORITHMS))
+    rates = parse.rates_bit_s("--links", asked.links or usual.links)
+    named = list(rates)
+    wanted = parse.names("--algorithms", asked.algorithms, ALGORITHMS)
     counts = parse.workers("--workers", asked.workers or usual.workers)
-    flows = _chosen("--tcp", asked.tcp, _TCP) if asked.tcp else []
+    flows = parse.names("--tcp", asked.tcp, _TCP) if asked.tcp else []
     queue_bytes = queue_bytes_for(asked.queue, 1.0)
     mark_bytes = 0 if asked.mark == "0" else parse.one_size("--mark", asked.mark)
     if mark_bytes >= queue_bytes:
@@ -225,13 +225,6 @@ def _what(one: WindowRow) -> str:
 
 def _mbit_s(jobs: Sequence[float]) -> str:
     return f"{' and '.join(f'{it:.1f}' for it in jobs)} Mbit/s"
-
-
-def _chosen(option: str, text: str, known: Sequence[str]) -> list[str]:
-    found = [it.strip() for it in text.split(",")]
-    if unknown := [it for it in found if it not in known]:
-        raise InvalidInputError(f"{option} {unknown[0]}: want some of {','.join(known)}")
-    return list(dict.fromkeys(found))
 
 
 def _positive(option: str, seconds: float) -> float:
