@@ -44,9 +44,9 @@ def _kill_children() -> None:
         child.kill()
 
 
-# What is not installed is left out.
+# What is not installed is left out. Pytest, for a fork imports its parent's main module.
 context.set_forkserver_preload(
-    ["tests.quiet_grpc", "tests.torch.preload", "tests.controller.preload"]
+    ["tests.quiet_grpc", "pytest", "tests.torch.preload", "tests.controller.preload", "tests.forks"]
 )
 
 

@@ -1,14 +1,27 @@
 """What the fork server imports and loads before it forks workers."""
 
-import torch._dynamo  # what an optimizer imports when it is made
-import torch.distributed
-import torch.nn.parallel  # noqa: F401
+from importlib import import_module
 
-import ina.controller.embedded
-import ina.torch  # noqa: F401
+from ina.controller.config.reading import make_config
 from ina.p4 import compiled
 from ina.switch.targets import default_target
+from ina.tables.entities import entities_of
+
+for name in (
+    *("torch.distributed", "torch.nn.parallel"),
+    "torch._dynamo",  # an optimizer imports it when it is made
+    # What gRPC imports when it is used:
+    *("grpc._channel", "grpc._server", "grpc._simple_stubs", "grpc.experimental"),
+    "encodings.idna",  # whoever looks up an address
+    "numpy.ctypeslib",
+    *("ina.torch", "ina.controller.embedded"),
+    *("tests.torch.launch", "tests.torch.runs", "tests.torch.services"),
+):
+    import_module(name)
 
 # A rank 0 loads the build of one of these: so it has been read and checked already.
 for values in (64, 256, 1024):
-    default_target().read_and_build(compiled(values).bmv2_json)
+    program = compiled(values)
+    default_target().read_and_build(program.bmv2_json)
+    entities_of(program.p4info, program.bmv2_json)
+make_config({"listen": "127.0.0.1:0"}, "a fork server's")
