@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import uuid
 from typing import NamedTuple
 
 from ina.emulate import namespaces
 from tests.cli import process
+from tests.stand_ins import python
 
 TIMEOUT_S = 280.0
 
@@ -30,7 +30,7 @@ def bench(*arguments: str) -> Outcome:
     """Run ``ina bench ARGUMENTS``."""
     name, value = "BENCH_TEST", str(uuid.uuid4())
     running = subprocess.Popen(
-        [sys.executable, "-m", "ina", "bench", *arguments],
+        [python(), "-m", "ina", "bench", *arguments],
         env={**os.environ, name: value},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

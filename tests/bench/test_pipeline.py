@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from ina.protocol.codec import decode
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT
 from ina.switch.native_abi import OutputBuffer
 from ina.switch.targets import default_target
+from tests.stand_ins import python
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -99,7 +99,7 @@ def test_frames_are_what_the_wire_format_says() -> None:
 
 
 def test_the_command_prints_json() -> None:
-    command = [sys.executable, "-m", "ina", "bench", "pipeline", "--values", "64"]
+    command = [python(), "-m", "ina", "bench", "pipeline", "--values", "64"]
     done = subprocess.run(
         [*command, "--workers", "2", "--repeats", "1", "--json"],
         capture_output=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 import uuid
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from ina.cli import main
+from tests.stand_ins import python
 
 TIMEOUT_S = 60.0
 # A child that was told to stop gets this long to be gone.
@@ -30,7 +30,7 @@ class Outcome(NamedTuple):
 
 def ina(*args: str | Path, env: dict[str, str] | None = None) -> Outcome:
     """Run ``python -m ina ARGS``; its processes are known by a mark in their environment."""
-    return run([sys.executable, "-m", "ina", *map(str, args)], env)
+    return run([python(), "-m", "ina", *map(str, args)], env)
 
 
 def inside(capsys: pytest.CaptureFixture[str], *args: str | Path) -> Outcome:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +16,7 @@ from ina.host import JobEvictedError, Session
 from ina.host.client import process_name
 from tests.controller.test_cli import config_file, ina, started
 from tests.controller.workers import workers_of
+from tests.stand_ins import python
 
 DEADLINE_S = 60.0  # for a hang
 
@@ -37,7 +37,7 @@ def ask(controller: str, *words: str) -> Any:
 @pytest.fixture
 def watching(controller: str) -> Iterator[Iterator[dict[str, Any]]]:
     """The documents of ``ina job watch``."""
-    command = [sys.executable, "-m", "ina", "job", "watch", "--json", "--controller", controller]
+    command = [python(), "-m", "ina", "job", "watch", "--json", "--controller", controller]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = map(json.loads, process.stdout)

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.stand_ins import python
+
 SWITCH = ["switch", "--port", "1=udp:127.0.0.1:0", "--grpc-addr", "127.0.0.1:0"]
 CONTROLLER = ["controller", "run", "--listen", "127.0.0.1:0", "--switch"]
 DEADLINE_S = 60.0
@@ -21,7 +23,7 @@ DEADLINE_S = 60.0
 def start(*args: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
     """A server that has said that it is ready, and what it said."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "ina", *args, "--json"], stdin=subprocess.DEVNULL,
+        [python(), "-m", "ina", *args, "--json"], stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "INA_LOG": "warning"},  # servers log what happens, too
     )  # fmt: skip

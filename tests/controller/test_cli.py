@@ -6,7 +6,6 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from ina.host import Session, WorkerOptions
 from tests.controller.switches import of_jobs
 from tests.controller.workers import workers_of
 from tests.forks import run_ina
+from tests.stand_ins import python
 
 TIMEOUT_S = 120
 NO_LEASES = "[jobs]\nlease_s = 3600\n"
@@ -45,7 +45,7 @@ def config_file(tmp_path: Path, text: str = "") -> Path:
 @contextmanager
 def started(*args: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """A command that serves, and its ready line."""
-    command = [sys.executable, "-m", "ina", *args, "--json"]
+    command = [python(), "-m", "ina", *args, "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 
 from ina import netns
 from ina.netns import End, NetnsError, ip, within
+from tests.stand_ins import python
 from tests.switch.ports.namespaces import require_root
 
 SERVER_DATA, CLIENT_DATA = "10.77.0.1", "10.77.0.2"
@@ -90,4 +90,4 @@ def _controller(namespace: str, folder: Path) -> Iterator[None]:
 
 
 def _inside(namespace: str) -> list[str]:
-    return within(namespace, [sys.executable, "-m", "ina"])
+    return within(namespace, [python(), "-m", "ina"])

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from ina.protocol.emit import ROOT
 from ina.protocol.spec import UDP_PORT, Flag, Kind
 from tests.p4tools.switches import GRPC_ADDR, lab
 from tests.pcap.on_switch import JOB, WORKERS
+from tests.stand_ins import python
 
 DEADLINE_S = 60.0
 needs_dumpcap = pytest.mark.skipif(
@@ -68,7 +68,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def exchange(namespace_prefix: list[str]) -> int:
     """Runs on_switch in the namespace; returns how many results the workers got."""
     done = subprocess.run(
-        [*namespace_prefix, sys.executable, "-m", "tests.pcap.on_switch", GRPC_ADDR],
+        [*namespace_prefix, python(), "-m", "tests.pcap.on_switch", GRPC_ADDR],
         capture_output=True, text=True, timeout=120, check=False, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

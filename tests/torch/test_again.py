@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
+
+from tests.stand_ins import python
 
 WORKERS = 3
 
@@ -31,7 +32,7 @@ def test_a_second_group_does_not_find_the_first_ones_controller() -> None:
         where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
     ranks = [
         subprocess.Popen(
-            [sys.executable, "-c", SCRIPT],
+            [python(), "-c", SCRIPT],
             env={**ours, **where, "RANK": str(rank), "WORLD_SIZE": str(WORKERS)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

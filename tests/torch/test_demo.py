@@ -23,14 +23,18 @@ from ina.cli.demo.run import Training
 from ina.emulate import waiting
 from ina.errors import DeadlineError
 from tests.cli.process import inside
+from tests.stand_ins import python
 
-_INA = [sys.executable, "-m", "ina"]
 _DEADLINE_S = 180.0
 
 
 def _ina(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*_INA, *arguments], capture_output=True, text=True, timeout=_DEADLINE_S, check=False
+        [python(), "-m", "ina", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=_DEADLINE_S,
+        check=False,
     )
 
 
@@ -105,8 +109,8 @@ def test_wrong_input_is_one_line(
 
 
 def test_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
-    command = [*_INA, "demo", "--workers=2", "--epochs=500", f"--out={tmp_path}"]
-    demo = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    command = ["-m", "ina", "demo", "--workers=2", "--epochs=500", f"--out={tmp_path}"]
+    demo = subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE, text=True)
     try:
         assert demo.stderr is not None
         for line in demo.stderr:
@@ -141,7 +145,8 @@ def test_the_chosen_compiler_reaches_the_workers(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # nothing is compiled there yet
     monkeypatch.setenv("INA_CC", "no-such-compiler")
-    ran = _ina("bench", "allreduce", "--workers=2", "--sizes=256K", "--repeats=3")
+    # 360 values: a build that the fork server has not loaded.
+    ran = _ina("bench", "allreduce", "--workers=2", "--values=360", "--sizes=4K")
     assert ran.returncode == 2
     assert "no C compiler 'no-such-compiler'" in ran.stderr
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
+from tests.stand_ins import python
 from tests.torch import model_cases
 from tests.torch.launch import launch
 
@@ -25,7 +25,7 @@ def test_losses_are_those_of_gloo(tmp_path: Path) -> None:
 def test_the_script_ends_without_a_word_too_many(tmp_path: Path) -> None:
     """FSDP2 keeps its group, and so the session, alive to the end."""
     ran = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "1",
+        [python(), "-m", "torch.distributed.run", "--nproc-per-node", "1",
          model_cases.EXAMPLES / "gpt2.py", "--way", "fsdp2", "--steps", "2"],
         capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip

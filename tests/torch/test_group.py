@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ina.controller.embedded import Embedded
+from tests.stand_ins import python
 from tests.torch import group_cases
 from tests.torch.launch import finish, launch, outcome, start
 
@@ -102,7 +102,7 @@ dist.all_reduce(torch.ones(3))
 @pytest.mark.parametrize("end", ["pass", "raise ValueError('the script fails')"])
 def test_script_that_does_not_destroy_its_group_ends(tmp_path: Path, end: str) -> None:
     ran = subprocess.run(
-        [sys.executable, "-c", _SCRIPT.format(end=end)],
+        [python(), "-c", _SCRIPT.format(end=end)],
         env={**os.environ, "INA_STATS_DIR": str(tmp_path)},
         capture_output=True,
         text=True,

@@ -7,7 +7,6 @@ import re
 import runpy
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.selection import LONG
+from tests.stand_ins import python
 from tests.torch.launch import launch
 from tests.torch.runs import slots_used, wait_until
 from tests.torch.services import Services
@@ -30,7 +30,7 @@ _STEPS = 40
 @contextmanager
 def torchrun(folder: Path, name: str, environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
     """The example under torchrun; whatever is left at the end is killed."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--max-restarts=2"]
+    command = [python(), "-m", "torch.distributed.run", "--standalone", "--max-restarts=2"]
     command += ["--monitor-interval=0.1", f"--nproc-per-node={_WORKERS}", str(_EXAMPLE)]
     command += [f"--checkpoint={folder / name}.pt", f"--steps={_STEPS}", "--pause=0.05"]
     ours = {key: value for key, value in os.environ.items() if not key.startswith("INA_")}
