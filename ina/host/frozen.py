@@ -55,9 +55,14 @@ class Frozen:
         return view
 
     def outputs(self, operation: int, chunks: tuple[int, int]) -> Array:
-        """Return where the result of a range of chunks goes: a view, may be the inputs' memory."""
+        """Return where the result of a range of chunks goes: a view, may be the inputs' memory.
+
+        Where this rank gets no values it is memory that nobody reads.
+        """
         tensor = self._tensor(operation)
-        return self._view(tensor, tensor.address_out, chunks)
+        if Collective(*tensor.collective).gets(self.export.rank):
+            return self._view(tensor, tensor.address_out, chunks)
+        return np.empty_like(self._view(tensor, tensor.address_in, chunks))
 
     def complete(self, operation: int) -> None:
         """End a pending operation: its result is in place. Views of it are invalid from now on."""
@@ -120,4 +125,4 @@ def export_of(ticket: Ticket, submitted: int, transport: TransportEngine) -> Exp
 def _lane(result: LaneResult) -> Lane | None:
     if not result.accepted:
         return None
-    return Lane(result.seq, result.operation, result.chunk, result.exponent_only)
+    return Lane(result.seq, result.operation, result.chunk, result.exponent_only, bool(result.data))

@@ -26,7 +26,7 @@ The steps, each rank for itself but with the same plan:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -47,7 +47,8 @@ class Lane:
     seq: int
     operation: int
     chunk: int
-    exponent_only: bool  # it brought no values: operation and chunk are those it prepared
+    exponent_only: bool  # its round made no sums: operation and chunk are those it prepared
+    has_values: bool = field(default=True, compare=False)  # False: it was told that they are made
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,10 @@ def _transfer(
         behind.append(rank)
     if not behind or newest.exponent_only:
         return None
-    supplier = next(rank for rank, lane in lanes.items() if lane == newest)
+    have = [rank for rank, lane in lanes.items() if lane == newest and lane.has_values]
+    if not have:
+        raise RecoveryError(f"lane {index}: no rank has the values of {newest}")
+    supplier = have[0]
     return Transfer(
         epoch, index, newest.seq, newest.operation, newest.chunk, supplier, receivers=tuple(behind)
     )

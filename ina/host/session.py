@@ -42,7 +42,7 @@ from ina.host.thread_driver import ThreadDriver
 from ina.host.ticket import Ticket, check_world, tell_unused
 from ina.host.udp import UdpLink
 from ina.host.watcher import Watcher
-from ina.protocol.collective import Collective
+from ina.protocol.collective import Collective, CollectiveKind
 
 _log = logging.getLogger(__name__)
 
@@ -238,6 +238,53 @@ class Session:
         what = Collective(arrays.check_input(array), array.size, arrays.reduction(op))
         result = arrays.prepare_output(array, out)
         operation = self._submit(array.ctypes.data, result.ctypes.data, what, (array, result))
+        handle = Handle(self, operation, result, array)
+        return handle if async_op else handle.wait()
+
+    @overload
+    def reduce(
+        self,
+        array: Array,
+        root: int,
+        op: str = ...,
+        *,
+        out: Array | None = ...,
+        async_op: Literal[False] = ...,
+    ) -> Array | None: ...
+    @overload
+    def reduce(
+        self,
+        array: Array,
+        root: int,
+        op: str = ...,
+        *,
+        out: Array | None = ...,
+        async_op: Literal[True],
+    ) -> Handle[Array | None]: ...
+    def reduce(
+        self,
+        array: Array,
+        root: int,
+        op: str = "sum",
+        *,
+        out: Array | None = None,
+        async_op: bool = False,
+    ) -> Array | Handle[Array | None] | None:
+        """Sum (or average) the workers' arrays for rank `root` alone; the others get None.
+
+        As :meth:`all_reduce`. `out` counts on the root. The network brings the sums to all ranks,
+        as of an all-reduce: the others are spared the work of writing them.
+        """
+        if not 0 <= root < self.ticket.world_size:
+            raise InvalidInputError(
+                f"{failure.who(self.ticket)}: root {root}: want a rank,"
+                f" 0..{self.ticket.world_size - 1}"
+            )
+        type_, kind = arrays.check_input(array), CollectiveKind.REDUCE
+        what = Collective(type_, array.size, arrays.reduction(op), kind, root)
+        result = arrays.prepare_output(array, out) if what.gets(self.ticket.rank) else None
+        to = 0 if result is None else result.ctypes.data
+        operation = self._submit(array.ctypes.data, to, what, (array, result))
         handle = Handle(self, operation, result, array)
         return handle if async_op else handle.wait()
 

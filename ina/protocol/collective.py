@@ -17,6 +17,8 @@ class CollectiveKind(enum.IntEnum):
 
     ALL_REDUCE = 0
     """All, and all."""
+    REDUCE = 1
+    """All, and the root."""
 
 
 class Reduction(enum.IntEnum):
@@ -41,12 +43,19 @@ class Collective(NamedTuple):
     elems: int
     op: int = Reduction.SUM
     kind: int = CollectiveKind.ALL_REDUCE
+    root: int = 0
+    """The rank that alone gets the result; 0 of kinds without one."""
+
+    def gets(self, rank: int) -> bool:
+        """Whether this rank gets the values of the result."""
+        return self.kind == CollectiveKind.ALL_REDUCE or rank == self.root
 
     def __str__(self) -> str:
-        """``sum of float32[1000]``."""
+        """``sum of float32[1000]``, of a kind with a root ``sum of float32[1000] to rank 2``."""
         op = _LABELS.get(self.op, f"reduction {self.op}")
         name = _TYPES.get(self.value_type, f"type {self.value_type} ")
-        return f"{op} of {name}[{self.elems}]"
+        to = "" if self.kind == CollectiveKind.ALL_REDUCE else f" to rank {self.root}"
+        return f"{op} of {name}[{self.elems}]{to}"
 
 
 Submitted = tuple[int, tuple[int, ...]]

@@ -14,9 +14,11 @@ def message_of(number: int, what: Collective) -> pb2.Operation:
         value_type=what.value_type,
         reduction=what.op,
         kind=what.kind,
+        root=what.root,
     )
 
 
 def collective_of(operation: pb2.Operation) -> Collective:
     """What it said."""
-    return Collective(operation.value_type, operation.elems, operation.reduction, operation.kind)
+    of = operation
+    return Collective(of.value_type, of.elems, of.reduction, of.kind, of.root)

@@ -42,6 +42,8 @@ _AS_THEY_ARE = 0.5
 """Of the seeds, in which no job's slots change while it runs."""
 _SHARED = 0.4
 """Of the seeds, whose switches run mode ``shared``."""
+_ROOTED = 0.2
+"""Of tensors."""
 _WINDOWS = 0.3
 """Of the seeds, whose jobs' windows change while they run."""
 _ROUTED = 0.6
@@ -111,6 +113,7 @@ def draw(seed: int) -> Scenario:
         scenario = sharing(rng, scenario, _link(rng))
         scenario = dealt(random.Random(f"{seed} aggregators"), scenario)
     scenario = _wrapping(random.Random(f"{seed} wraps"), scenario)
+    scenario = _rooted(random.Random(f"{seed} roots"), scenario)
     rng = random.Random(f"{seed} routing")
     if rng.random() < _ROUTED:
         scenario = routed(rng, scenario, FAULTS_END_MS)
@@ -186,6 +189,21 @@ def _job(rng: random.Random, name: str, workers: int, hosts: int, values: int) -
         slots=slots,
         at_ms=[0.0 if name == "j0" else _log(rng, 0.1, 2_000.0)],
     )
+
+
+def _rooted(rng: random.Random, scenario: Scenario) -> Scenario:
+    """Some tensors are for one rank alone."""
+    jobs = [
+        replace(
+            job,
+            tensors=[
+                replace(it, root=rng.randrange(job.workers)) if rng.random() < _ROOTED else it
+                for it in job.tensors
+            ],
+        )
+        for job in scenario.job
+    ]
+    return replace(scenario, job=jobs)
 
 
 def _verified(

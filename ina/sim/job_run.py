@@ -263,11 +263,13 @@ class JobRun:
                     values, out = place.values(spec, rank.seat.rank), None
                 else:
                     values = out = self._shared(spec)
-                pending.append((place, spec, rank.submit(values, spec.op, out)))
-        for place, spec, future in pending:
+                pending.append((place, spec, values, rank.submit(values, spec.op, out, spec.root)))
+        for place, spec, values, future in pending:
             found = await future
-            if self.spec.check:
+            if self.spec.check and found is not None:
                 self._judge(place, spec, rank, found)
+            elif self.spec.check:
+                self._judge_input(place, spec, rank, values)
         if rank.seat.rank == 0:
             incarnation.reduced_s.append(self._plane.loop.time() - began_s)
 
@@ -283,6 +285,13 @@ class JobRun:
                 f"job {self.name} rank {rank.seat.rank} step {place.step} tensor {place.tensor}"
                 f" ({tensor.op} of {tensor.elems} {tensor.dtype}): {where}"
             )
+            self._violate(Violation("wrong sum", what))
+
+    def _judge_input(self, place: Place, tensor: TensorSpec, rank: Rank, values: Array) -> None:
+        """Of a rank that gets no result: nothing has been written."""
+        given = place.values(tensor, rank.seat.rank)
+        if where := difference(values, given, self._plane.fabric.values):
+            what = f"job {self.name} rank {rank.seat.rank} step {place.step}, its input: {where}"
             self._violate(Violation("wrong sum", what))
 
     def _shared(self, spec: TensorSpec) -> Array:

@@ -199,7 +199,11 @@ def _with(scenario: Scenario, topology: TopologySpec) -> Scenario:
 def _smaller_jobs(job: JobSpec) -> Iterator[JobSpec]:
     for workers in (job.workers // 2, job.workers - 1):
         if workers >= 1:
-            yield replace(job, workers=workers, hosts=job.hosts[:workers])
+            some = [
+                it if it.root is None else replace(it, root=min(it.root, workers - 1))
+                for it in job.tensors
+            ]
+            yield replace(job, workers=workers, hosts=job.hosts[:workers], tensors=some)
     for steps in (job.steps // 2, job.steps - 1):
         if steps >= 1:
             yield replace(job, steps=steps)
@@ -207,6 +211,9 @@ def _smaller_jobs(job: JobSpec) -> Iterator[JobSpec]:
     for i in range(len(tensors)):
         if len(tensors) > 1:
             yield replace(job, tensors=tensors[:i] + tensors[i + 1 :])
+        if tensors[i].root is not None:
+            to_all = replace(tensors[i], root=None)
+            yield replace(job, tensors=[*tensors[:i], to_all, *tensors[i + 1 :]])
         for elems in (tensors[i].elems // 2, tensors[i].elems - 1):
             if elems >= 1:
                 fewer = replace(tensors[i], elems=elems, count=1)

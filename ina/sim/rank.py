@@ -22,7 +22,7 @@ from ina.host.member.join import Grant, JoinRequest, join, leave
 from ina.host.member.latch import FailureLatch, Voice
 from ina.host.remapping import Remapping
 from ina.host.ticket import Ticket
-from ina.protocol.collective import Collective
+from ina.protocol.collective import Collective, CollectiveKind
 from ina.sim.errors import CrashedError
 from ina.sim.loop import VirtualLoop
 from ina.sim.process import Process
@@ -38,8 +38,8 @@ class _Operation:
     """An array under way; memory must stay until it has ended."""
 
     array: Array
-    out: Array
-    done: asyncio.Future[Array]
+    out: Array | None
+    done: asyncio.Future[Array | None]
 
 
 @dataclass(frozen=True)
@@ -112,25 +112,32 @@ class Rank:
 
     async def all_reduce(self, array: Array, op: str = "sum") -> Array:
         """The sum, or ``"avg"``, of the arrays of all ranks, each of the same shape and dtype."""
-        return await self.submit(array, op)
+        found = await self.submit(array, op)
+        assert found is not None
+        return found
 
     def submit(
-        self, array: Array, op: str = "sum", out: Array | None = None
-    ) -> asyncio.Future[Array]:
+        self, array: Array, op: str = "sum", out: Array | None = None, root: int | None = None
+    ) -> asyncio.Future[Array | None]:
         """Begins an all-reduce; several may be under way. ``array`` must stay as it is meanwhile.
+
+        ``root``: the rank that alone gets the result; the others get None.
 
         The future raises JobFailedError and what derives from it, OperationTimeoutError,
         SessionClosedError, :class:`CrashedError`.
         """
         what = Collective(check_input(array), array.size, reduction(op))
-        out = prepare_output(array, out)
+        if root is not None:
+            what = what._replace(kind=CollectiveKind.REDUCE, root=root)
+        out = prepare_output(array, out) if what.gets(self.seat.rank) else None
         operation = _Operation(array, out, self._loop.create_future())
         error, place = self._refusal(), self._place
         if error is not None:
             _fail(operation.done, error)
             return operation.done
         assert place is not None
-        begun = place.worker.submit(array.ctypes.data, out.ctypes.data, what)
+        to = 0 if out is None else out.ctypes.data
+        begun = place.worker.submit(array.ctypes.data, to, what)
         self._operations[begun.id] = operation
         return operation.done
 
@@ -267,7 +274,7 @@ class Rank:
         return task.result()
 
 
-def _fail(future: asyncio.Future[Array], error: InaError) -> None:
+def _fail(future: asyncio.Future[Array | None], error: InaError) -> None:
     if not future.done():
         future.set_exception(error)
         future.exception()  # seen: nobody need wait for it

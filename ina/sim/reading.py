@@ -123,6 +123,8 @@ def _check_job(job: JobSpec, topology: Topology) -> None:
     for tensor in job.tensors:
         at_least(f"{where}: elems", tensor.elems, 0)
         at_least(f"{where}: count", tensor.count, 1)
+        if tensor.root is not None and not 0 <= tensor.root < job.workers:
+            raise ScenarioError(f"{where}: root = {tensor.root}: want 0 to {job.workers - 1}")
     if not 0 <= job.straggler.share <= 1:
         raise ScenarioError(f"{where}: straggler.share is a share, 0 to 1")
     for key in ("compute_ms", "slots", "wraps_after"):

@@ -236,6 +236,7 @@ class TensorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     elems: int
     dtype: Dtype = "float32"
     op: Literal["sum", "avg"] = "sum"
+    root: int | None = None  # a rank that alone gets the result; None: all do
     count: int = 1
 
 

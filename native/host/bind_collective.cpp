@@ -13,7 +13,7 @@ namespace ina::host {
 namespace {
 
 Collective collective_of(const nb::tuple &numbers) {
-    if (numbers.size() != 4) throw std::invalid_argument("a collective has 4 numbers");
+    if (numbers.size() != 5) throw std::invalid_argument("a collective has 5 numbers");
     const int op = nb::cast<int>(numbers[2]);
     const int kind = nb::cast<int>(numbers[3]);
     if (op < 0 || op > 1 || kind < 0 || kind >= kCollectiveKinds) {
@@ -21,7 +21,8 @@ Collective collective_of(const nb::tuple &numbers) {
                                     ", kind " + std::to_string(kind));
     }
     return {value_type_of(nb::cast<int>(numbers[0])), nb::cast<std::uint64_t>(numbers[1]),
-            static_cast<Reduction>(op), static_cast<CollectiveKind>(kind)};
+            static_cast<Reduction>(op), static_cast<CollectiveKind>(kind),
+            nb::cast<std::uint16_t>(numbers[4])};
 }
 
 }  // namespace
@@ -35,7 +36,7 @@ ValueType value_type_of(int type) {
 
 nb::tuple numbers_of(const Collective &what) {
     return nb::make_tuple(static_cast<int>(what.type), what.elems, static_cast<int>(what.op),
-                          static_cast<int>(what.kind));
+                          static_cast<int>(what.kind), static_cast<int>(what.root));
 }
 
 TensorRequest tensor_request(std::uint64_t id, std::uintptr_t in, std::uintptr_t out,

@@ -125,7 +125,10 @@ ChunkCodec::Verdict ChunkCodec::judge(const Lane &lane, const wire::Header &head
         return may_be && fits(lane, header) ? Verdict::kFits : Verdict::kElse;
     }
     // The check is of the digest, too: where it holds, all have submitted the same.
-    if (fits(lane, header) && verifies(lane, header, values)) return Verdict::kFits;
+    // Nothing holds of a result without values, which is a sign to go on and no more: it changes
+    // no tensor of this rank's.
+    const bool holds = is_bare(lane, header) ? agrees : verifies(lane, header, values);
+    if (fits(lane, header) && holds) return Verdict::kFits;
     // A damaged field must not end the job, and with the wrong reason: it is in the slot if it
     // comes a third time, and then not what one flipped bit makes of it.
     const FailedCheck &failed = lane.failed;
@@ -146,10 +149,12 @@ bool ChunkCodec::verifies(const Lane &lane, const wire::Header &header,
 
 bool ChunkCodec::fits(const Lane &lane, const wire::Header &header) const {
     const ValueType type = lane.tensor->request.type;
-    const std::uint32_t values = gets(lane) ? config_.values_per_packet : 0;
+    const std::uint32_t values = lane.has_values() ? config_.values_per_packet : 0;
+    const bool has_right_size =
+        header.value_count == values || (header.value_count == 0 && !gets(lane));
     const bool next_is_valid =
         header.next_exponent == wire::kExponentAllZero || header.next_exponent >= kMinBlockExponent;
-    return header.value_type == static_cast<std::uint8_t>(type) && header.value_count == values &&
+    return header.value_type == static_cast<std::uint8_t>(type) && has_right_size &&
            header.exponent == lane.exponent && next_is_valid;
 }
 
@@ -177,12 +182,10 @@ void ChunkCodec::keep_lower(const Lane &lane, const std::uint8_t *values) {
     std::memcpy(lower_of(lane), values, wire::kValueBytes * config_.values_per_packet);
 }
 
-void ChunkCodec::read_sums(const Lane &lane, const wire::Header &header,
-                           const std::uint8_t *values) {
-    if (!gets(lane)) return;
+void ChunkCodec::read_sums(const Lane &lane, const wire::Header &header, const std::uint8_t *values,
+                           std::uint8_t *out) {
     const TensorRequest &request = lane.tensor->request;
     const std::size_t elems = lane.tensor->chunk_elems(lane.chunk);
-    std::uint8_t *const out = lane.tensor->chunk_out(lane.chunk);
     if (is_float(request.type)) {
         if ((header.flags & wire::kFlagNonFinite) != 0) return fill_nan(request.type, out, elems);
         if (lane.exponent == wire::kExponentAllZero) {

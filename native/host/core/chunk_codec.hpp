@@ -35,18 +35,23 @@ class ChunkCodec {
     // Whether a result that fits brings sums; else it tells the exponent alone, or brings the first
     // half of integers.
     bool has_sums(const Lane &lane, const wire::Header &header) const;
-    // Whether the lane's packet has values, and whether its result has.
+    // Whether the lane's packet has values, and whether this rank gets those of its result.
     bool gives(const Lane &lane) const {
         return lane.has_values() && lane.tensor->request.contributes(config_.rank);
     }
     bool gets(const Lane &lane) const {
         return lane.has_values() && lane.tensor->request.gets(config_.rank);
     }
-    // Writes the sums of a result that has them into the lane's chunk, if this rank gets
-    // them. `values`: as on the wire.
-    void read_sums(const Lane &lane, const wire::Header &header, const std::uint8_t *values);
+    // Writes the sums of a result that has them to `out`, as they lie in a tensor. `values`: as on
+    // the wire.
+    void read_sums(const Lane &lane, const wire::Header &header, const std::uint8_t *values,
+                   std::uint8_t *out);
     // Keeps those of a first half until the second is here.
     void keep_lower(const Lane &lane, const std::uint8_t *values);
+    // Whether the result of a round with values has none, as who gets none may be told it.
+    static bool is_bare(const Lane &lane, const wire::Header &header) {
+        return lane.has_values() && header.value_count == 0;
+    }
 
   private:
     void announce_next(Lane &lane, wire::Header &header) const;

@@ -9,8 +9,8 @@
 
 namespace ina::host {
 
-enum class CollectiveKind : std::uint8_t { kAllReduce };
-inline constexpr int kCollectiveKinds = 1;
+enum class CollectiveKind : std::uint8_t { kAllReduce, kReduce };
+inline constexpr int kCollectiveKinds = 2;
 
 enum class Reduction : std::uint8_t { kSum, kAverage };
 
@@ -19,17 +19,18 @@ struct Collective {
     std::uint64_t elems = 0;
     Reduction op = Reduction::kSum;
     CollectiveKind kind = CollectiveKind::kAllReduce;
+    std::uint16_t root = 0;  // the rank that alone gets the result; 0 of kinds without one
 
     // Whether this rank has values to give, and whether it gets those of the result. All take part
     // in every round: who has none to give sends a header alone, and who gets none goes on once it
-    // has a result without values, to which its lanes are clocked as the others' are.
+    // has a result, to which its lanes are clocked as the others' are, with values or without.
     bool contributes(int /*rank*/) const { return true; }
-    bool gets(int /*rank*/) const { return true; }
+    bool gets(int rank) const { return kind == CollectiveKind::kAllReduce || rank == root; }
 
     // Of two that differ in more than their elements, not the same; for the digest.
     std::uint64_t word() const {
-        return static_cast<std::uint64_t>(kind) << 8 | static_cast<std::uint64_t>(type) << 1 |
-               static_cast<std::uint64_t>(op);
+        return static_cast<std::uint64_t>(root) << 16 | static_cast<std::uint64_t>(kind) << 8 |
+               static_cast<std::uint64_t>(type) << 1 | static_cast<std::uint64_t>(op);
     }
 };
 

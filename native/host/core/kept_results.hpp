@@ -3,9 +3,10 @@
 // A lane is stop-and-wait, so when the data path stops, two workers differ in a lane by one result
 // at most: none gets the result of s + W before all have sent it, which none does before it has the
 // result of s. The newest result of each lane is therefore all that one worker may have and another
-// lack; it lies in its tensor while that is pending, and is kept here afterwards. Once it has been
-// handed on, all workers have the same chunks done, and the inputs of the others are whole: results
-// are written only when they are accepted.
+// lack; it lies in its tensor while that is pending, and is kept here afterwards, or all along
+// where the worker's tensor does not get it. Once it has been handed on, all workers have the same
+// chunks done, and the inputs of the others are whole: results are written only when they are
+// accepted.
 #pragma once
 
 #include <cstddef>
@@ -27,18 +28,35 @@ class KeptResults {
     KeptResults(std::uint32_t lanes, std::size_t values_bytes)
         : values_bytes_(values_bytes), memory_(values_bytes * lanes) {}
 
+    // What a round on a lane brought.
+    enum class Brought : std::uint8_t {
+        kNoSums,  // an exponent, or halves
+        kSums,    // that are where place() said
+        kBare,    // that they are made, and none of them
+    };
+
+    // Where the sums of lane `index` go, `gets` saying whether the worker's tensor does. Null:
+    // nobody wants them here.
+    std::uint8_t *place(const Lane &lane, std::uint32_t index, bool gets) {
+        if (gets) return lane.tensor->chunk_out(lane.chunk);
+        return memory_.empty() ? nullptr : memory_.data() + values_bytes_ * index;
+    }
+
     // Lane `index` has accepted a result of its chunk. has_more: the tensor has more chunks on the
-    // lane. has_values: it brought sums that this rank gets.
-    void remember(Lane &lane, std::uint32_t index, bool has_more, bool has_values) {
+    // lane.
+    void remember(Lane &lane, std::uint32_t index, bool has_more, Brought brought, bool gets) {
         const Tensor &tensor = *lane.tensor;
-        lane.accepted = {tensor.request.id, lane.chunk, 0, false};
-        if (!has_values) return;
+        lane.accepted = {tensor.request.id, lane.chunk, 0, Lane::Kept::kNowhere};
+        if (brought == Brought::kNoSums) return;
         const std::size_t bytes = tensor.chunk_bytes(lane.chunk);
         lane.accepted.bytes = static_cast<std::uint32_t>(bytes);
+        if (brought == Brought::kBare) return;
+        if (gets) lane.accepted.kept = Lane::Kept::kInTensor;
         // While the lane has more chunks of it, the tensor stays and its memory is the caller's
         // promise.
-        if (memory_.empty() || has_more) return;
-        lane.accepted.kept = true;
+        if (memory_.empty() || (gets && has_more)) return;
+        lane.accepted.kept = Lane::Kept::kHere;
+        if (!gets) return;
         std::memcpy(memory_.data() + values_bytes_ * index, tensor.chunk_out(lane.chunk), bytes);
     }
 
@@ -54,8 +72,10 @@ class KeptResults {
         result.chunk = accepted.chunk;
         if (result.exponent_only) return result;
         const std::uint8_t *values = nullptr;
-        if (accepted.kept) {
+        if (accepted.kept == Lane::Kept::kHere) {
             values = memory_.data() + values_bytes_ * index;
+        } else if (accepted.kept == Lane::Kept::kNowhere) {
+            return result;
         } else if (const auto found = tensors.find(accepted.tensor); found != tensors.end()) {
             values = found->second.chunk_out(accepted.chunk);
         }

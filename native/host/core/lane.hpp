@@ -111,11 +111,12 @@ struct Lane {
         Tensor *tensor;
         std::uint64_t first_chunk;
     };
+    enum class Kept : std::uint8_t { kNowhere, kInTensor, kHere };
     struct Accepted {  // its last result
         std::uint64_t tensor = 0;
         std::uint64_t chunk = 0;
-        std::uint32_t bytes = 0;  // in the tensor; 0: the round brought no values
-        bool kept = false;        // its values are kept, and not only in the tensor
+        std::uint32_t bytes = 0;  // of its sums, as in a tensor; 0: the round made none
+        Kept kept = Kept::kNowhere;
     };
 
     std::uint32_t seq = 0;     // of the packet being prepared or in flight

@@ -193,18 +193,22 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     last_progress_ns_ = now_ns;
     counters_.last_seq = header.seq;
     const bool has_sums = codec_.has_sums(lane, header);
+    const bool is_bare = ChunkCodec::is_bare(lane, header);
     const bool was_guess = lane.is_guess() && is_float(lane.tensor->request.type);
     if (has_sums) {
         ++counters_.chunks_done;
         counters_.guessed_chunks += was_guess;
         counters_.bytes_done += lane.tensor->chunk_bytes(lane.chunk);
-        codec_.read_sums(lane, header, values);
+        std::uint8_t *const out = kept_.place(lane, index, codec_.gets(lane));
+        if (out != nullptr && !is_bare) codec_.read_sums(lane, header, values, out);
     } else {
         ++counters_.exponent_rounds;
         counters_.missed_guesses += was_guess;
-        if (lane.is_half()) codec_.keep_lower(lane, values);
+        if (lane.is_half() && !is_bare) codec_.keep_lower(lane, values);
     }
-    advance(lane, has_sums, header.next_exponent);
+    using Brought = KeptResults::Brought;
+    const Brought sums = is_bare ? Brought::kBare : Brought::kSums;
+    advance(lane, has_sums ? sums : Brought::kNoSums, header.next_exponent);
 }
 
 // The lane that waits for a result with this sequence number. Null: none does; it is counted.
@@ -246,10 +250,11 @@ inline bool WorkerCore::accepts(Lane &lane, const wire::Header &header,
 }
 
 // The lane has its result: on to what it sends next.
-inline void WorkerCore::advance(Lane &lane, bool has_sums, std::uint8_t next_exponent) {
+inline void WorkerCore::advance(Lane &lane, KeptResults::Brought brought,
+                                std::uint8_t next_exponent) {
+    const bool has_sums = brought != KeptResults::Brought::kNoSums;
     const std::uint64_t next = schedule_.next(lane);
-    kept_.remember(lane, own_index(lane.seq), next != Schedule::kNone,
-                   has_sums && codec_.gets(lane));
+    kept_.remember(lane, own_index(lane.seq), next != Schedule::kNone, brought, codec_.gets(lane));
     lane.seq += window_;
     lane.number += window_;
     lane.has_history = true;
@@ -394,11 +399,12 @@ void WorkerCore::put_result(std::uint32_t number, std::uint32_t seq, const void 
     const std::size_t expected = lane.tensor->chunk_bytes(lane.chunk);
     require(bytes == expected,
             "the chunk has " + std::to_string(expected) + " bytes, got " + std::to_string(bytes));
-    std::memcpy(lane.tensor->chunk_out(lane.chunk), data, bytes);
+    std::uint8_t *const out = kept_.place(lane, index, codec_.gets(lane));
+    if (out != nullptr) std::memcpy(out, data, bytes);
     ++counters_.chunks_done;
     counters_.bytes_done += bytes;
     recovery_.withdrawn(index);
-    advance(lane, true, 0);
+    advance(lane, KeptResults::Brought::kSums, 0);
 }
 
 }  // namespace ina::host

@@ -11,7 +11,8 @@
 namespace ina::host {
 
 // A collective with this rank's memory. That behind `in` must not change, and both must stay, until
-// the tensor completes. `out` may be `in`; any other overlap is undefined.
+// the tensor completes. `out` may be `in`; any other overlap is undefined. Nothing is written where
+// this rank gets no values, and `out` may be null.
 struct TensorRequest : Collective {
     std::uint64_t id = 0;
     const void *in = nullptr;
@@ -99,11 +100,13 @@ struct LaneSnapshot {
 // The newest result of one lane, which other workers may lack.
 struct LaneResult {
     bool accepted = false;       // any so far; else the rest says nothing
-    bool exponent_only = false;  // it brought no values
+    bool exponent_only = false;  // its round made no sums
     std::uint32_t seq = 0;
     std::uint64_t tensor = 0;  // id
     std::uint64_t chunk = 0;
-    std::vector<std::uint8_t> data;  // as in the tensor; empty without keep_results
+    // As in the tensor. Empty: without keep_results, or it told this worker, which gets none, that
+    // its sums are made.
+    std::vector<std::uint8_t> data;
 };
 
 struct ChunkRange {
