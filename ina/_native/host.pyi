@@ -38,11 +38,11 @@ class Tree:
     node: Peer
 
 class Framing:
-    """What stands in front of INA's header in a packet; native/host/core/framing.hpp."""
+    """What is around INA's header and values in a packet; native/host/core/framing.hpp."""
 
-    def __init__(self, prefix: bytes = b"") -> None: ...
+    def __init__(self, prefix: bytes = b"", suffix: bytes = b"") -> None: ...
     @property
-    def prefix(self) -> bytes: ...
+    def bytes(self) -> int: ...
 
 class WorkerConfig:
     def __init__(

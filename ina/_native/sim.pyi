@@ -26,7 +26,7 @@ class LinkConfig:
     """One direction of a cable; native/sim/link.hpp says what each is."""
 
     bits_per_s: int
-    framing_bytes: int
+    wire_gap_bytes: int
     burst_bytes: int
     delay_ns: int
     jitter_ns: int

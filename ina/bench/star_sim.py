@@ -26,7 +26,7 @@ def bucket(rate_bit_s: float, burst_bytes: int, queue_bytes: int, mark_bytes: in
     """A link that a token bucket shapes; ``mark_bytes``: what may wait without a mark, 0: all."""
     return LinkSpec(
         rate_gbit=rate_bit_s / 1e9,
-        framing_bytes=0,  # a token bucket counts a frame from its Ethernet header on
+        wire_gap_bytes=0,  # a token bucket counts a frame from its Ethernet header on
         burst_kib=burst_bytes / 1024,
         delay_us=0.0,  # a veth's time is its sender's
         queue_kib=queue_bytes / 1024,

@@ -45,7 +45,7 @@ def scenario(plan: DumbbellShape, case: Bottleneck, costs: Costs, for_s: float) 
     bottleneck = star_sim.bucket(
         plan.rate_bit_s, plan.burst_bytes, plan.queue_bytes, plan.mark_bytes
     )
-    hosts_link = LinkSpec(rate_gbit=_HOST_GBIT, framing_bytes=0, delay_us=0.0, queue_kib=1 << 16)
+    hosts_link = LinkSpec(rate_gbit=_HOST_GBIT, wire_gap_bytes=0, delay_us=0.0, queue_kib=1 << 16)
     count = WORKERS * case.jobs + (2 if case.tcp else 0)
     names = [f"h{number + 1}" for number in range(count)]
     cables = [

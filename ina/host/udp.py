@@ -109,7 +109,7 @@ class UdpLink:
         The switch refuses fragments: without this a job would wait for its deadline.
         """
         most_bytes = socket_mtu_bytes(self._socket)
-        packet_bytes = IP_UDP_HEADER_BYTES + len(self.framing.prefix) + payload_bytes
+        packet_bytes = IP_UDP_HEADER_BYTES + self.framing.bytes + payload_bytes
         if packet_bytes > most_bytes:
             raise TransportError(
                 f"{who}: the job's packets of {packet_bytes} bytes do not fit: the MTU towards"

@@ -14,7 +14,7 @@ _SECTION, _INTERFACE, _OBSOLETE_PACKET, _SIMPLE_PACKET, _PACKET = 0x0A0D0D0A, 1,
 _ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _IF_NAME, _IF_TSRESOL, _IF_TSOFFSET = 2, 9, 14
 _NS_PER_S = 1_000_000_000
-_FRAMING_BYTES = 12  # type, length, and the length again
+_WIRE_GAP_BYTES = 12  # type, length, and the length again
 _MAX_BLOCK_BYTES = MAX_FRAME_BYTES + (1 << 20)
 
 
@@ -58,7 +58,7 @@ def frames(stream: BinaryIO, source: str) -> Iterator[CapturedFrame]:
 def _rest(stream: BinaryIO, order: str, head: bytes, taken_bytes: int) -> bytes:
     """What a block holds behind its type and length."""
     (block_bytes,) = struct.unpack_from(order + "I", head, 4)
-    body_bytes = block_bytes - _FRAMING_BYTES - taken_bytes
+    body_bytes = block_bytes - _WIRE_GAP_BYTES - taken_bytes
     if block_bytes % 4 or body_bytes < 0 or block_bytes > _MAX_BLOCK_BYTES:
         raise CaptureError(f"block of {block_bytes} bytes: the file is damaged")
     return read_exactly(stream, body_bytes + 4)[:body_bytes]

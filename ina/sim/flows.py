@@ -102,7 +102,7 @@ def percentile(ordered: Sequence[float], percent: float) -> float:
 
 def ideal_ns(ways: Sequence[Way], size_bytes: int, mss_bytes: int, header_bytes: int) -> int:
     """How long data takes on its way at least: segments one behind the other, each forwarded once
-    it is there as a whole. ``header_bytes``: of a segment's frame, without the links' framing."""
+    it is there as a whole. ``header_bytes``: of a segment's frame, without the links' gaps."""
     segments = -(-size_bytes // mss_bytes)
     last_bytes = size_bytes - (segments - 1) * mss_bytes
     others_ns = 0.0  # when the segment before the last has left each way
@@ -110,7 +110,7 @@ def ideal_ns(ways: Sequence[Way], size_bytes: int, mss_bytes: int, header_bytes:
     last_ns = 0.0
     for way in ways:
         bit_ns = 1e9 / way.bits_per_s if way.bits_per_s else 0.0
-        overhead_bytes = header_bytes + way.framing_bytes
+        overhead_bytes = header_bytes + way.wire_gap_bytes
         full_ns = (mss_bytes + overhead_bytes) * 8 * bit_ns
         others_ns += full_ns
         slowest_ns = max(slowest_ns, full_ns)

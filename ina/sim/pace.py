@@ -28,7 +28,7 @@ def too_slow(scenario: Scenario, job: JobRun) -> str:
     if not last.reduced_s or last.error:
         return ""
     payload_bytes = scenario.values * VALUE_BYTES
-    wire_bytes = frame_bytes(scenario.values) + scenario.link.framing_bytes
+    wire_bytes = frame_bytes(scenario.values) + scenario.link.wire_gap_bytes
     limit_gbit = scenario.link.rate_gbit * payload_bytes / wire_bytes
     chunks = sum(-(-it.elems // scenario.values) * it.count for it in spec.tensors)
     found_gbit = chunks * payload_bytes * 8e-9 / last.reduced_s[-1]

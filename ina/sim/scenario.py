@@ -19,7 +19,7 @@ from ina.p4.names import DEFAULT_MODE
 from ina.sim.errors import ScenarioError
 from ina.sim.topology import Cable, Topology, laid
 from ina.sim.traffic import TrafficSpec
-from ina.sim.ways import FRAMING_BYTES, Way
+from ina.sim.ways import WIRE_GAP_BYTES, Way
 
 Dtype = Literal["float32", "float16", "bfloat16", "int32"]
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
@@ -42,7 +42,7 @@ class LinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """One direction of a cable. See :class:`~ina.sim.ways.Way`."""
 
     rate_gbit: float = 10.0
-    framing_bytes: int = FRAMING_BYTES  # of each frame, besides its bytes
+    wire_gap_bytes: int = WIRE_GAP_BYTES  # of each frame, besides its bytes
     burst_kib: float = 0.0  # a token bucket, of so much; 0: a wire
     delay_us: float = 1.0
     jitter_us: float = 0.0
@@ -69,7 +69,7 @@ class LinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             raise ScenarioError(f"rate_gbit = {self.rate_gbit:g}: it must be more than 0")
         return Way(
             bits_per_s=round(self.rate_gbit * 1e9),
-            framing_bytes=self.framing_bytes,
+            wire_gap_bytes=self.wire_gap_bytes,
             burst_bytes=round(self.burst_kib * 1024),
             delay_ns=round(self.delay_us * 1e3),
             jitter_ns=round(self.jitter_us * 1e3),

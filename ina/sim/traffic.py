@@ -285,7 +285,7 @@ def hosts_of(topology: Topology, named: Sequence[str]) -> Sequence[str]:
 
 def _add_stream(fabric: VirtualFabric, name: str, spec: UdpSpec) -> native.UdpStream:
     way, _ = fabric.topology.ways_from(spec.source)[1]
-    wire_bytes = spec.payload_bytes + _UDP_HEADER_BYTES + way.framing_bytes
+    wire_bytes = spec.payload_bytes + _UDP_HEADER_BYTES + way.wire_gap_bytes
     config = native.UdpStreamConfig(
         mean_gap_ns=wire_bytes * 8 / spec.rate_gbit,
         is_poisson=spec.spacing == "poisson",
@@ -327,7 +327,7 @@ def _mean_gap_ns(topology: Topology, spec: PoissonSpec, sources: Sequence[str]) 
     ways = [topology.ways_from(host)[1][0] for host in sources]
     mss_bytes = spec.tcp.mss_bytes
     bits_per_s = sum(  # of data
-        way.bits_per_s * mss_bytes / (mss_bytes + _TCP_HEADER_BYTES + way.framing_bytes)
+        way.bits_per_s * mss_bytes / (mss_bytes + _TCP_HEADER_BYTES + way.wire_gap_bytes)
         for way in ways
     )
     if bits_per_s == 0:

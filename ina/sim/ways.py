@@ -14,9 +14,9 @@ _MARKINGS = {
     "step": native.Marking.STEP,
     "red": native.Marking.RED,
 }
-FRAMING_BYTES = 24
+WIRE_GAP_BYTES = 24
 """What a frame takes on a wire besides its bytes: preamble, frame check, gap."""
-_MOST_FRAMING_BYTES = 1 << 15
+_MOST_WIRE_GAP_BYTES = 1 << 15
 _SHARES = (
     "loss",
     "bad_from",
@@ -38,7 +38,7 @@ class Way:
     """
 
     bits_per_s: int = 10_000_000_000
-    framing_bytes: int = FRAMING_BYTES
+    wire_gap_bytes: int = WIRE_GAP_BYTES
     """Of each frame, besides its bytes."""
     burst_bytes: int = 0
     """More than 0: a token bucket, of which so much passes at once after a pause."""
@@ -79,9 +79,9 @@ class Way:
             value = getattr(self, number.name)
             if isinstance(value, (int, float)) and not (math.isfinite(value) and value >= 0):
                 raise ScenarioError(f"{number.name} = {value}: it must not be negative")
-        if self.framing_bytes > _MOST_FRAMING_BYTES:
+        if self.wire_gap_bytes > _MOST_WIRE_GAP_BYTES:
             raise ScenarioError(
-                f"framing_bytes = {self.framing_bytes}: want {_MOST_FRAMING_BYTES} or less"
+                f"wire_gap_bytes = {self.wire_gap_bytes}: want {_MOST_WIRE_GAP_BYTES} or less"
             )
         if self.marking not in _MARKINGS:
             raise ScenarioError(f"marking = {self.marking!r}: want {', '.join(_MARKINGS)}")
@@ -90,7 +90,7 @@ class Way:
         """For the native network."""
         return native.LinkConfig(
             bits_per_s=self.bits_per_s,
-            framing_bytes=self.framing_bytes,
+            wire_gap_bytes=self.wire_gap_bytes,
             burst_bytes=self.burst_bytes,
             delay_ns=self.delay_ns,
             jitter_ns=self.jitter_ns,

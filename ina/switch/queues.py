@@ -12,18 +12,18 @@ from collections.abc import Iterable
 
 from ina.errors import InvalidInputError
 
-FRAMING_BYTES = 24
+WIRE_GAP_BYTES = 24
 """Of Ethernet around a frame: preamble, checksum, gap."""
 
 
 class LinkQueues:
     """One queue without end for each egress port; all links have one rate."""
 
-    def __init__(self, bits_per_s: int, framing_bytes: int = FRAMING_BYTES) -> None:
+    def __init__(self, bits_per_s: int, wire_gap_bytes: int = WIRE_GAP_BYTES) -> None:
         if bits_per_s <= 0:
             raise InvalidInputError(f"a link of {bits_per_s} bit/s never sends anything")
         self._bits_per_s = bits_per_s
-        self._framing_bytes = framing_bytes
+        self._wire_gap_bytes = wire_gap_bytes
         self._now_ns = 0
         self._waiting: dict[int, deque[int]] = {}
         """By port: when each packet's last bit is sent, in order."""
@@ -47,7 +47,7 @@ class LinkQueues:
         sent_ns = []
         for port, packet in packets:
             waiting = self._waiting.setdefault(port, deque())
-            bits = 8 * (len(packet) + self._framing_bytes)
+            bits = 8 * (len(packet) + self._wire_gap_bytes)
             start_ns = waiting[-1] if waiting else self._now_ns
             waiting.append(start_ns - (-bits * 10**9 // self._bits_per_s))
             sent_ns.append(waiting[-1])

@@ -44,6 +44,11 @@ std::vector<nb::bytes> poll_transmit(LoneCore &core, std::int64_t now_ns, std::s
     return packets;
 }
 
+std::vector<std::uint8_t> octets(const nb::bytes &said) {
+    const auto *const first = static_cast<const std::uint8_t *>(said.data());
+    return {first, first + said.size()};
+}
+
 std::optional<std::int64_t> next_deadline_ns(const LoneCore &core, std::int64_t now_ns) {
     const std::int64_t deadline_ns = core.next_deadline_ns(now_ns);
     if (deadline_ns == kNever) return std::nullopt;
@@ -74,14 +79,11 @@ void bind_core(nb::module_ &m) {
     nb::class_<Framing>(m, "Framing")
         .def(
             "__init__",
-            [](Framing *self, const nb::bytes &prefix) {
-                const auto *const first = static_cast<const std::uint8_t *>(prefix.data());
-                new (self) Framing{{first, first + prefix.size()}};
+            [](Framing *self, const nb::bytes &prefix, const nb::bytes &suffix) {
+                new (self) Framing{octets(prefix), octets(suffix)};
             },
-            nb::arg("prefix") = nb::bytes(""))
-        .def_prop_ro("prefix", [](const Framing &self) {
-            return nb::bytes(self.prefix.data(), self.prefix.size());
-        });
+            nb::arg("prefix") = nb::bytes(""), nb::arg("suffix") = nb::bytes(""))
+        .def_prop_ro("bytes", &Framing::bytes);
 
     nb::class_<WorkerConfig>(m, "WorkerConfig")
         .def("__init__", &init_by_name<WorkerConfig>)

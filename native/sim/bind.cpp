@@ -50,7 +50,7 @@ void bind_configs(nb::module_ &m) {
     nb::class_<LinkConfig>(m, "LinkConfig")
         .def("__init__", &init_by_name<LinkConfig>)
         .def_rw("bits_per_s", &LinkConfig::bits_per_s)
-        .def_rw("framing_bytes", &LinkConfig::framing_bytes)
+        .def_rw("wire_gap_bytes", &LinkConfig::wire_gap_bytes)
         .def_rw("burst_bytes", &LinkConfig::burst_bytes)
         .def_rw("delay_ns", &LinkConfig::delay_ns)
         .def_rw("jitter_ns", &LinkConfig::jitter_ns)

@@ -13,7 +13,7 @@
 namespace ina::sim {
 
 // What a frame takes on a wire besides its bytes: preamble, frame check, gap.
-inline constexpr std::uint16_t kFramingBytes = 24;
+inline constexpr std::uint16_t kWireGapBytes = 24;
 
 class FramePool;
 
@@ -23,11 +23,11 @@ class Frame {
     Frame() = default;
     Frame(Frame &&other) noexcept
         : block_(std::exchange(other.block_, nullptr)), bytes_(other.bytes_),
-          framing_bytes_(other.framing_bytes_), follows_(other.follows_) {}
+          wire_gap_bytes_(other.wire_gap_bytes_), follows_(other.follows_) {}
     Frame &operator=(Frame &&other) noexcept {
         std::swap(block_, other.block_);
         std::swap(bytes_, other.bytes_);
-        std::swap(framing_bytes_, other.framing_bytes_);
+        std::swap(wire_gap_bytes_, other.wire_gap_bytes_);
         std::swap(follows_, other.follows_);
         return *this;
     }
@@ -39,8 +39,10 @@ class Frame {
     std::uint8_t *data() { return block_->data(); }
     const std::uint8_t *data() const { return block_->data(); }
     std::uint32_t bytes() const { return bytes_; }
-    std::int64_t wire_bytes() const { return std::int64_t{bytes_} + framing_bytes_; }
-    void set_framing_bytes(std::uint16_t bytes) { framing_bytes_ = bytes; }  // of the link it is on
+    std::int64_t wire_bytes() const { return std::int64_t{bytes_} + wire_gap_bytes_; }
+    void set_wire_gap_bytes(std::uint16_t bytes) {
+        wire_gap_bytes_ = bytes;
+    }  // of the link it is on
     // It is part of the super-packet that the frame before it is of, or begins.
     bool follows() const { return follows_; }
     void set_follows(bool follows) { follows_ = follows; }
@@ -70,7 +72,7 @@ class Frame {
 
     Block *block_ = nullptr;
     std::uint32_t bytes_ = 0;
-    std::uint16_t framing_bytes_ = kFramingBytes;
+    std::uint16_t wire_gap_bytes_ = kWireGapBytes;
     bool follows_ = false;
 };
 

@@ -10,8 +10,8 @@ namespace ina::sim {
 
 // One direction. Probabilities are those of a frame, each drawn by itself.
 struct LinkConfig {
-    std::int64_t bits_per_s = 0;                  // 0: without end
-    std::uint16_t framing_bytes = kFramingBytes;  // what each frame takes besides its bytes
+    std::int64_t bits_per_s = 0;                   // 0: without end
+    std::uint16_t wire_gap_bytes = kWireGapBytes;  // what each frame takes besides its bytes
     // A token bucket (Linux' tbf) instead of a wire: so much passes at once after a pause. What
     // goes as one super-packet leaves as one, when there are tokens for all of it, and until then
     // it is in the queue. 0: a wire.

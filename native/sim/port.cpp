@@ -13,7 +13,7 @@ Port::Port(Engine *engine, std::string name, std::uint64_t seed, const QueueConf
 
 void Port::send(Frame frame) {
     catch_up();
-    frame.set_framing_bytes(link_.config().framing_bytes);
+    frame.set_wire_gap_bytes(link_.config().wire_gap_bytes);
     if (link_.is_bucket()) {
         put_whole(&frame, 1);
     } else {
@@ -26,7 +26,7 @@ void Port::send_train(std::vector<Frame> *frames) {
     catch_up();
     std::int64_t bytes = 0;
     for (Frame &frame : *frames) {
-        frame.set_framing_bytes(link_.config().framing_bytes);
+        frame.set_wire_gap_bytes(link_.config().wire_gap_bytes);
         bytes += frame.wire_bytes();
     }
     if (link_.is_bucket()) {

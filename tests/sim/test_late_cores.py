@@ -21,7 +21,7 @@ ELEMS = 1 << 20
 def star(window: str, late_us: float) -> Report:
     """Eight workers on token buckets of 1 Gbit/s, as ``ina bench allreduce --link 1gbit``."""
     awake = {"wake_us": 50, "wake_jitter_us": late_us, "trains": True}
-    link = {"rate_gbit": 1, "framing_bytes": 0, "burst_kib": 80, "delay_us": 0, "queue_kib": 1024}
+    link = {"rate_gbit": 1, "wire_gap_bytes": 0, "burst_kib": 80, "delay_us": 0, "queue_kib": 1024}
     job = {"workers": 8, "steps": 3, "tensors": [{"elems": ELEMS}]}
     document = {
         **{"limit_s": 60, "values": 360, "topology": {"kind": "star", "hosts": 8}, "link": link},

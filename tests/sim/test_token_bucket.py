@@ -20,7 +20,7 @@ RATE_BIT_S = 10**8
 NS_A_BYTE = 8 * 10**9 // RATE_BIT_S
 BURST_BYTES = 20_000
 PAYLOAD_BYTES = 958
-FRAME_BYTES = 1000  # with Ethernet, IPv4 and UDP; a bucket has no framing here
+FRAME_BYTES = 1000  # with Ethernet, IPv4 and UDP; a bucket has no gaps here
 
 
 def left_ns(way: Way, spec: UdpSpec) -> tuple[list[int], native.PortCounters]:
@@ -46,7 +46,7 @@ def stream(rate_gbit: float, stop_ms: float, spacing: str = "even") -> UdpSpec:
     )
 
 
-BUCKET = Way(bits_per_s=RATE_BIT_S, burst_bytes=BURST_BYTES, framing_bytes=0, delay_ns=0)
+BUCKET = Way(bits_per_s=RATE_BIT_S, burst_bytes=BURST_BYTES, wire_gap_bytes=0, delay_ns=0)
 
 
 def test_a_burst_passes_at_once_and_then_the_rate_holds() -> None:
@@ -80,19 +80,19 @@ def test_no_interval_has_more_than_the_burst_and_the_rate() -> None:
     assert most_bytes > BURST_BYTES - FRAME_BYTES
 
 
-def test_framing_is_what_the_link_says() -> None:
-    for framing in (0, 24, 100):
+def test_the_gap_is_what_the_link_says() -> None:
+    for gap in (0, 24, 100):
         left, counters = left_ns(
-            replace(BUCKET, framing_bytes=framing, burst_bytes=1200), stream(1.0, 1.0)
+            replace(BUCKET, wire_gap_bytes=gap, burst_bytes=1200), stream(1.0, 1.0)
         )
-        assert left[-1] - left[-2] == (FRAME_BYTES + framing) * NS_A_BYTE
-        assert counters.sent_bytes == counters.sent_packets * (FRAME_BYTES + framing)
+        assert left[-1] - left[-2] == (FRAME_BYTES + gap) * NS_A_BYTE
+        assert counters.sent_bytes == counters.sent_packets * (FRAME_BYTES + gap)
 
 
 def test_what_waits_for_tokens_is_in_the_queue() -> None:
     """Two frames have room: the one whose tokens are not all there, and one behind it."""
     _, counters = left_ns(replace(BUCKET, burst_bytes=1000, queue_bytes=2000), stream(1.0, 1.0))
-    wire = Way(bits_per_s=RATE_BIT_S, framing_bytes=0, delay_ns=0, queue_bytes=2000)
+    wire = Way(bits_per_s=RATE_BIT_S, wire_gap_bytes=0, delay_ns=0, queue_bytes=2000)
     _, beside = left_ns(wire, stream(1.0, 1.0))
     # A wire has one more under way; and the bucket has sent its first at once.
     assert counters.longest_bytes == beside.longest_bytes == 2000
@@ -103,7 +103,7 @@ def test_what_waits_for_tokens_is_in_the_queue() -> None:
 def test_a_super_packet_leaves_a_bucket_as_one_and_a_wire_frame_by_frame(burst_kib: float) -> None:
     trace = native.Trace(1 << 16)
     payload_bytes = HEADER_BYTES + 256 * 4
-    link = {"rate_gbit": 0.1, "burst_kib": burst_kib, "framing_bytes": 0, "delay_us": 1}
+    link = {"rate_gbit": 0.1, "burst_kib": burst_kib, "wire_gap_bytes": 0, "delay_us": 1}
     job = {"workers": 2, "steps": 1, "tensors": [{"elems": 100_000, "dtype": "int32"}]}
     scenario = make(
         {

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from ina.fabric.graph import Fabric
 from ina.p4.builds import frame_bytes
-from ina.switch.queues import FRAMING_BYTES
+from ina.switch.queues import WIRE_GAP_BYTES
 from ina.trees.endpoint import Endpoint
 from ina.trees.mapping import Mapping as JobMapping
 from ina.trees.tree import Node, Tree
@@ -59,7 +59,7 @@ Thing = UsedLink | SharedPool | OwnSlots
 
 def packet_bits(values: int) -> int:
     """Of a packet with so many values, as it takes a cable's time."""
-    return 8 * (FRAMING_BYTES + frame_bytes(values))
+    return 8 * (WIRE_GAP_BYTES + frame_bytes(values))
 
 
 def link_rates(fabric: Fabric) -> dict[Thing, float]:

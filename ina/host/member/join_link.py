@@ -37,7 +37,7 @@ class JoinLink(Protocol):
 
     @property
     def framing(self) -> Framing:
-        """What stands in front of INA's header in its packets."""
+        """What is around INA's header and values in its packets."""
 
     def lead_to(self, node: Peer) -> None:
         """Packets go to this one without being told, if that is for the link to say.

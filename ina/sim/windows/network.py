@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ina.p4.builds import frame_bytes
 from ina.sim.scenario import ControllerSpec, JobSpec, LinkSpec, TensorSpec
-from ina.sim.ways import FRAMING_BYTES
+from ina.sim.ways import WIRE_GAP_BYTES
 
 _MARKED_SHARE = 7
 """DCTCP (SIGCOMM 2010, section 3.3): a threshold above a seventh of what a round trip holds keeps
@@ -41,7 +41,7 @@ class Net:
     @property
     def frame_bytes(self) -> int:
         """A packet on the wire, with all that it takes there."""
-        return frame_bytes(self.values) + FRAMING_BYTES
+        return frame_bytes(self.values) + WIRE_GAP_BYTES
 
     @property
     def payload_bytes(self) -> int:
@@ -83,7 +83,7 @@ class Net:
         return self.threshold_packets * self.frame_bytes
 
     def goodput_gbit(self, rate_gbit: float | None = None) -> float:
-        """Of values at a link's rate, its own or ``rate_gbit``, less headers and framing."""
+        """Of values at a link's rate, its own or ``rate_gbit``, less headers and gaps."""
         return (rate_gbit or self.rate_gbit) * self.payload_bytes / self.frame_bytes
 
     def link(self, *, marks: bool = True, rate_gbit: float = 0.0) -> LinkSpec:

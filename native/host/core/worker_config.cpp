@@ -17,7 +17,7 @@ bool has_bit(std::uint32_t bitmap, std::uint32_t bit) { return (bitmap >> bit & 
 // As an Ethernet frame.
 std::uint32_t frame_bytes(const WorkerConfig &config, int values) {
     constexpr std::size_t kFrameHeaderBytes = 14 + 20 + 8;  // Ethernet, IPv4, UDP
-    return static_cast<std::uint32_t>(kFrameHeaderBytes + config.framing.prefix_bytes() +
+    return static_cast<std::uint32_t>(kFrameHeaderBytes + config.framing.bytes() +
                                       wire::packet_bytes(values));
 }
 
@@ -105,6 +105,9 @@ WorkerConfig checked(WorkerConfig config) {
     require(config.framing.prefix_bytes() <= Framing::kMostPrefixBytes,
             "there must be at most 32 bytes in front of the header",
             static_cast<std::int64_t>(config.framing.prefix_bytes()));
+    require(config.framing.suffix.size() <= Framing::kMostSuffixBytes,
+            "there must be at most 32 bytes behind the values",
+            static_cast<std::int64_t>(config.framing.suffix.size()));
     require(config.first_seq % (2 * window) == 0, "first_seq must be a multiple of 2 W",
             config.first_seq);
     if (config.summands == 0) config.summands = workers;

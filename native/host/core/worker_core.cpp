@@ -16,7 +16,7 @@ WorkerCore::WorkerCore(const WorkerConfig &config, congestion::Control control,
       first_own_(config_.first_lane), schedule_(window_), codec_(config_),
       recovery_(config_.lanes, config_.rto, std::move(control.window), small_share(config_)),
       claims_(std::move(control.claims)), lanes_(config_.lanes),
-      frames_(lane_count(), values_bytes(), config_.framing.prefix_bytes(), memory),
+      frames_(lane_count(), values_bytes(), config_.framing.bytes(), memory),
       kept_(config.keep_results ? lane_count() : 0, values_bytes()),
       failed_checks_(config.verify == VerifyMode::kKeyed) {
     for (std::uint32_t i = 0; i < lane_count(); ++i) {
