@@ -95,9 +95,8 @@ class SoftSwitch:
         self._stats_lock = threading.Lock()
         self._stopping = threading.Event()
         self._cpu_thread: threading.Thread | None = None
-        self._device = Device(
-            device_id, target or default_target(), install=self._install, inject=self._inject
-        )
+        self._target = target or default_target()
+        self._device = Device(device_id, self._target, install=self._install, inject=self._inject)
 
     def start(self) -> None:
         """Open the ports and serve P4Runtime; once in the life of a SoftSwitch.
@@ -109,7 +108,8 @@ class SoftSwitch:
             raise UnavailableError("a SoftSwitch can be started once")
         with ExitStack() as undo:
             undo.callback(self.stop)
-            ports = self._ports = PortSet(self._specs, self._cpu_port, self._impairment)
+            ports = self._target.ports(self._specs, self._cpu_port, self._impairment)
+            self._ports = ports
             ports.open()
             if self._wanted_grpc_addr is not None:
                 self._serve(self._wanted_grpc_addr)

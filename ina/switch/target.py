@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from ina.switch.ir import Program, load_program
 from ina.switch.ir.load import read_json
 from ina.switch.passes.plan import Plan, make_plan
 from ina.switch.pipeline import Pipeline
+from ina.switch.port_set import Impairment, PortSet
+from ina.switch.ports import Port
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,10 @@ class Target(ABC):
     @abstractmethod
     def build(self, program: ReadProgram) -> Image:
         """Raises UnsupportedProgramError (construct and P4 line); further errors are a target's."""
+
+    @abstractmethod
+    def ports(self, specs: Sequence[Port], cpu_port: int, impairment: Impairment) -> PortSet:
+        """Ports for its pipelines, of which one at a time is installed; not open yet."""
 
     def trouble(self) -> str:
         """Why it can build nothing on this machine, and what to do; empty: nothing is known.

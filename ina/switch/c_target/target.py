@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from pathlib import Path
 
 from ina.switch.c_target.cache import cache_trouble, load_library
 from ina.switch.c_target.pipeline import CPipeline
 from ina.switch.emit_c.emit import VERSION, emit_c
 from ina.switch.ir import Program
+from ina.switch.native_ports import NativePorts
+from ina.switch.port_set import Impairment, PortSet
+from ina.switch.ports import Port
 from ina.switch.target import Image, ReadProgram, Target
 
 
@@ -47,6 +51,10 @@ class CTarget(Target):
             self._cc,
         )
         return CImage(program.program, library, source)
+
+    def ports(self, specs: Sequence[Port], cpu_port: int, impairment: Impairment) -> PortSet:
+        """See :meth:`Target.ports`."""
+        return NativePorts(specs, cpu_port, impairment)
 
     def trouble(self) -> str:
         """Of the cache."""
