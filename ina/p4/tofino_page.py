@@ -1,4 +1,4 @@
-"""The page docs/tofino_resources.md: what the builds for Tofino use of their chips."""
+"""The pages benchmarks/results/tofino/*.md: what the builds for Tofino use of their chips."""
 
 from __future__ import annotations
 

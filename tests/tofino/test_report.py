@@ -1,4 +1,4 @@
-"""docs/tofino*_resources.md say what the programs as they are use of their chips."""
+"""benchmarks/results/tofino/*.md say what the programs as they are use of their chips."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.tofino.builds import BUILD_DEADLINE_S, TofinoBuilds
 
 PAGES = {names.POOL: "", names.SHARED: "_shared"}
 """What the page's name has behind the chip's."""
-DOCS = P4_DIR.parent.parent / "docs"
+RESULTS = P4_DIR.parent.parent / "benchmarks" / "results" / "tofino"
 
 
 def checked_in(mode: str, target: str) -> str:
-    return (DOCS / f"{target}{PAGES[mode]}_resources.md").read_text()
+    return (RESULTS / f"{target}{PAGES[mode]}.md").read_text()
 
 
 @pytest.mark.parametrize("mode", PAGES)
@@ -26,7 +26,7 @@ def test_page_is_of_these_sources(target: str, mode: str) -> None:
     sources = tree_sha256(tofino_source().parent)
     assert sources in checked_in(mode, target), (
         f"P4 changed: ina p4 compile --mode {mode} --target {target}"
-        f" --report docs/{target}{PAGES[mode]}_resources.md"
+        f" --report benchmarks/results/tofino/{target}{PAGES[mode]}.md"
     )
 
 
