@@ -41,7 +41,7 @@ from fuzz.programs.model import (
 )
 from fuzz.programs.show import show
 
-PROGRAMS = 500
+PROGRAMS = 250
 LONG_PROGRAMS = 100_000
 AT_ONCE = 50
 ROOT = Path(__file__).parents[2]
@@ -123,13 +123,13 @@ def test_a_difference_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -
     assert "port 0: 0" in text
 
 
-OVERLOOKS = f"""
+OVERLOOKS = """
 from fuzz.programs.campaign import run_batch
 from ina.switch.ir.stmt import CopyHeader
 from ina.switch.passes.effect_rules import RULES
 
 RULES[CopyHeader] = lambda *_: None
-assert not any(run_batch(first, {AT_ONCE}) for first in range(0, {PROGRAMS}, {AT_ONCE}))
+assert not run_batch(0, 10)
 """
 
 

@@ -24,6 +24,7 @@ from tests.host.cores import EPOCH, JOB
 from tests.host.star import Star, late, scattered
 from tests.host.test_worker_core import INT32, random_parts
 from tests.host.tickets import direct_ticket
+from tests.selection import LONG
 
 VALUES = 64
 DTYPES = (INT32, *numerics.FLOATS)
@@ -132,7 +133,7 @@ class Job:
                 assert numerics.same_bits(got, wanted), (rank, operation)
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=4000 if LONG else 400, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     workers=st.integers(1, 4),

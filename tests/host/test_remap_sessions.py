@@ -61,9 +61,14 @@ def until_over(fake: FakeController, sessions: list[Session], slots: int) -> Non
     raise AssertionError([session._transport.mappings() for session in sessions])
 
 
-@pytest.mark.parametrize("waits", [False, True], ids=["beside", "in place"])
-@pytest.mark.parametrize("loss", [0.0, 0.05])
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("threads", "loss", "waits"),
+    [
+        pytest.param(threads, loss, waits, marks=[] if waits == is_odd else [pytest.mark.long])
+        for threads, loss, is_odd in [(1, 0.0, 0), (1, 0.05, 1), (2, 0.0, 1), (2, 0.05, 0)]
+        for waits in (False, True)
+    ],
+)
 def test_resizes_in_a_row_while_it_reduces(threads: int, loss: float, waits: bool) -> None:
     with job(3, 16, loss=loss, threads=threads) as (fake, sessions):
         tensors = Tensors(sessions, VALUES, threads)

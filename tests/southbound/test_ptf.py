@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,13 @@ def with_ptf(pytestconfig: pytest.Config) -> Path:
     return home
 
 
+@pytest.fixture(scope="module")
+def network() -> Iterator[Lab]:
+    """One switch for all: each run sets its program anew."""
+    with lab("soft", 8) as network:
+        yield network
+
+
 def run_ptf(
     network: Lab, with_ptf: Path, log: Path, tests: tuple[str, ...], parameters: str = "",
     environment: dict[str, str] | None = None, cables: int = PORTS, crossed: bool = False,
@@ -64,30 +72,29 @@ def run_ptf(
     return done.returncode, done.stdout + done.stderr
 
 
-def test_cases_run_over_the_soft_switch(with_ptf: Path, tmp_path: Path) -> None:
+def test_cases_run_over_the_soft_switch(network: Lab, with_ptf: Path, tmp_path: Path) -> None:
     log = tmp_path / "ptf.log"
-    with lab("soft", PORTS) as network:
-        status, said = run_ptf(
-            network, with_ptf, log, ("conformance.Counters", "conformance.Merging"),
-            f"southbound='p4runtime';grpc='{GRPC_ADDR}';only='c*'",
-        )  # fmt: skip
-        assert status == 0, said
-        assert "Counters: 2 cases green, 0 differences, 0 not run" in said
-        assert re.search(r"Merging: [1-9]\d* cases green, 0 differences, 0 not run", said)
-        assert "Ran 2 tests" in said
-        # The same by the environment; a case that needs more ports than there are is named.
-        environment = {
-            "INA_SOUTHBOUND": "p4runtime", "INA_GRPC": GRPC_ADDR, "INA_ONLY": "multicast/[23]-*",
-        }  # fmt: skip
-        status, said = run_ptf(
-            network, with_ptf, log, ("conformance.Multicast",), environment=environment, cables=2
-        )
-        assert status == 0, said
-        assert "Multicast: 1 cases green, 0 differences, 2 not run" in said
-        assert "multicast/3-ports not run: software has no port 3" in said
+    status, said = run_ptf(
+        network, with_ptf, log, ("conformance.Counters", "conformance.Merging"),
+        f"southbound='p4runtime';grpc='{GRPC_ADDR}';only='c*'",
+    )  # fmt: skip
+    assert status == 0, said
+    assert "Counters: 2 cases green, 0 differences, 0 not run" in said
+    assert re.search(r"Merging: [1-9]\d* cases green, 0 differences, 0 not run", said)
+    assert "Ran 2 tests" in said
+    # The same by the environment; a case that needs more ports than there are is named.
+    environment = {
+        "INA_SOUTHBOUND": "p4runtime", "INA_GRPC": GRPC_ADDR, "INA_ONLY": "multicast/[23]-*",
+    }  # fmt: skip
+    status, said = run_ptf(
+        network, with_ptf, log, ("conformance.Multicast",), environment=environment, cables=2
+    )
+    assert status == 0, said
+    assert "Multicast: 1 cases green, 0 differences, 2 not run" in said
+    assert "multicast/3-ports not run: software has no port 3" in said
 
 
-def test_cases_run_over_bfruntime(with_ptf: Path, tmp_path: Path) -> None:
+def test_cases_run_over_bfruntime(network: Lab, with_ptf: Path, tmp_path: Path) -> None:
     """The SDE is a fake, whose switch keeps what a switch keeps; the soft switch forwards by it."""
     client = (
         "from tests.southbound.fake_client import *\n"
@@ -101,28 +108,28 @@ def test_cases_run_over_bfruntime(with_ptf: Path, tmp_path: Path) -> None:
     }
     asked = {"Counters": "*", "Forwarding": "*", "Malformed": "*-behind*", "SlotRows": "t*"}
     asked["Shared"] = "shared/[grt]*"  # groups that change, replays, two ports and two jobs
-    with lab("soft", 8) as network:
-        for topic, only in asked.items():
-            parameters = f"southbound='bfrt';values='64';only='{only}'"
-            status, said = run_ptf(
-                network, with_ptf, tmp_path / "ptf.log", (f"conformance.{topic}",), parameters,
-                environment, cables=8,
-            )  # fmt: skip
-            assert status == 0, said
-            green = re.search(rf"{topic}: (\d+) cases green, 0 differences, \d+ not run", said)
-            assert green is not None, said
-            assert int(green[1]) >= 2, said
-            # What Tofino cannot know is not asked: bytes behind the IP packet.
-            assert ("behind" in said) == (topic == "Malformed" and "-behind-within-ip" in said)
-
-
-def test_cables_that_are_crossed_fail_the_test_and_say_so(with_ptf: Path, tmp_path: Path) -> None:
-    with lab("soft", 2) as network:
-        parameters = f"southbound='p4runtime';grpc='{GRPC_ADDR}';only='l2/unknown';patience='3'"
+    for topic, only in asked.items():
+        parameters = f"southbound='bfrt';values='64';only='{only}'"
         status, said = run_ptf(
-            network, with_ptf, tmp_path / "ptf.log", ("conformance.Forwarding",), parameters,
-            crossed=True,
+            network, with_ptf, tmp_path / "ptf.log", (f"conformance.{topic}",), parameters,
+            environment, cables=8,
         )  # fmt: skip
+        assert status == 0, said
+        green = re.search(rf"{topic}: (\d+) cases green, 0 differences, \d+ not run", said)
+        assert green is not None, said
+        assert int(green[1]) >= 2, said
+        # What Tofino cannot know is not asked: bytes behind the IP packet.
+        assert ("behind" in said) == (topic == "Malformed" and "-behind-within-ip" in said)
+
+
+def test_cables_that_are_crossed_fail_the_test_and_say_so(
+    network: Lab, with_ptf: Path, tmp_path: Path
+) -> None:
+    parameters = f"southbound='p4runtime';grpc='{GRPC_ADDR}';only='l2/unknown';patience='3'"
+    status, said = run_ptf(
+        network, with_ptf, tmp_path / "ptf.log", ("conformance.Forwarding",), parameters,
+        crossed=True,
+    )  # fmt: skip
     assert status != 0
     assert "Forwarding: 0 cases green, 1 differences, 0 not run" in said
     assert "l2/unknown: software: no fence from port" in said
@@ -140,10 +147,11 @@ def test_cables_that_are_crossed_fail_the_test_and_say_so(with_ptf: Path, tmp_pa
         ),
     ],
 )
-def test_what_is_wrong_is_said(with_ptf: Path, tmp_path: Path, parameters: str, says: str) -> None:
-    with lab("soft", 1) as network:
-        status, said = run_ptf(
-            network, with_ptf, tmp_path / "ptf.log", ("conformance.Counters",), parameters
-        )
+def test_what_is_wrong_is_said(
+    network: Lab, with_ptf: Path, tmp_path: Path, parameters: str, says: str
+) -> None:
+    status, said = run_ptf(
+        network, with_ptf, tmp_path / "ptf.log", ("conformance.Counters",), parameters
+    )
     assert status != 0
     assert says in said
