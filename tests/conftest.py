@@ -15,6 +15,7 @@ import pytest
 from tests import selection
 from tests.record import Recorder
 from tests.tofino.builds import TofinoBuilds
+from tests.worlds.loops import pytest_pyfunc_call  # noqa: F401
 
 # Some tests import grpc before ina, which would have set this (see ina/__init__.py).
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

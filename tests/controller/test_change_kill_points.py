@@ -20,7 +20,6 @@ from ina.p4 import names
 from ina.trees.forest import Forest
 from tests.controller.changing import LEAF1, OVER_SPINE, S, epochs_on
 from tests.controller.racks import AGGREGATORS, NAMES, SLOTS, Racks
-from tests.controller.test_tree_jobs import drive
 from tests.controller.test_tree_kill_points import Reaper, bury
 
 STEPS = (
@@ -190,44 +189,32 @@ async def _change(racks: Racks, slots: int, forest: Forest | None, mode: str) ->
 
 @pytest.mark.parametrize("times", TIMES)
 @pytest.mark.parametrize("point", POINTS)
-def test_a_successor_goes_on_or_calls_it_off(point: str, times: int) -> None:
-    async def scenario() -> None:
-        reached = await die_and_go_on(GROW, point, times)
-        of_all = ("install", "remove")  # by each switch
-        by_two = point.startswith("remap_free") and times < 3
-        assert reached or not (point.startswith(of_all) or by_two or times == 1)
-
-    drive(scenario())
+async def test_a_successor_goes_on_or_calls_it_off(point: str, times: int) -> None:
+    reached = await die_and_go_on(GROW, point, times)
+    of_all = ("install", "remove")  # by each switch
+    by_two = point.startswith("remap_free") and times < 3
+    assert reached or not (point.startswith(of_all) or by_two or times == 1)
 
 
 @pytest.mark.parametrize("point", [*POINTS, "remap_open.decided", "remap_open.stored"])
-def test_in_place(point: str) -> None:
-    async def scenario() -> None:
-        reached = await die_and_go_on(IN_PLACE, point, 1)
-        assert reached
-
-    drive(scenario())
+async def test_in_place(point: str) -> None:
+    reached = await die_and_go_on(IN_PLACE, point, 1)
+    assert reached
 
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("point", POINTS)
-def test_to_another_tree(point: str, times: int) -> None:
-    async def scenario() -> None:
-        reached = await die_and_go_on(OTHER_TREE, point, times)
-        assert reached or times == 2 or point.startswith("remap_free")  # of one switch alone
-
-    drive(scenario())
+async def test_to_another_tree(point: str, times: int) -> None:
+    reached = await die_and_go_on(OTHER_TREE, point, times)
+    assert reached or times == 2 or point.startswith("remap_free")  # of one switch alone
 
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("case", [TO_SHARED, TO_POOL, SHARED], ids=lambda it: "-".join(it.modes))
-def test_to_another_mode_and_in_mode_shared(case: Case, point: str, times: int) -> None:
-    async def scenario() -> None:
-        reached = await die_and_go_on(case, point, times)
-        assert reached or times == 2
-
-    drive(scenario())
+async def test_to_another_mode_and_in_mode_shared(case: Case, point: str, times: int) -> None:
+    reached = await die_and_go_on(case, point, times)
+    assert reached or times == 2
 
 
 @pytest.mark.parametrize("times", TIMES)
@@ -244,8 +231,5 @@ def test_to_another_mode_and_in_mode_shared(case: Case, point: str, times: int) 
         "remap_over.stored",
     ],
 )
-def test_while_it_is_called_off(point: str, times: int) -> None:
-    async def scenario() -> None:
-        await die_and_go_on(DECLINED, point, times)
-
-    drive(scenario())
+async def test_while_it_is_called_off(point: str, times: int) -> None:
+    await die_and_go_on(DECLINED, point, times)

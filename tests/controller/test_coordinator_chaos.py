@@ -418,15 +418,12 @@ def test_store_and_switch_agree_after_any_life(
         asyncio.run(asyncio.wait_for(live(seed, trouble, deaths, hook, deeds), 60))
 
 
-def test_this_switch_is_not_one_that_agrees_with_everything() -> None:
-    async def scenario() -> None:
-        session = FakeSession(random.Random(0))
-        group = Group(7, ((1, 1),))
+async def test_this_switch_is_not_one_that_agrees_with_everything() -> None:
+    session = FakeSession(random.Random(0))
+    group = Group(7, ((1, 1),))
+    await session.insert([group])
+    with pytest.raises(SwitchError, match="there is an entry"):
         await session.insert([group])
-        with pytest.raises(SwitchError, match="there is an entry"):
-            await session.insert([group])
-        session.trouble = 1.0
-        with pytest.raises(SwitchError, match="no answer"):
-            await session.delete([group])
-
-    asyncio.run(scenario())
+    session.trouble = 1.0
+    with pytest.raises(SwitchError, match="no answer"):
+        await session.delete([group])

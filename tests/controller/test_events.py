@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
 
 import pytest
 
@@ -21,10 +19,6 @@ from ina.trees.slots import SlotRange
 from tests.controller.switches import job_at
 
 
-def drive(scenario: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(scenario, 60))
-
-
 def event(name: str, reason: str = "") -> pb2.JobEvent:
     return pb2.JobEvent(kind=pb2.JOB_RUNNING, name=name, reason=reason)
 
@@ -33,81 +27,66 @@ async def rest(subscription: Subscription) -> list[str]:
     return [f"{heard.name}{heard.reason}" async for heard in subscription]
 
 
-def test_each_hears_its_job_and_what_is_for_all() -> None:
-    async def scenario() -> None:
-        bus = EventBus(unix_clock=lambda: 12.5)
-        of_a, of_all = bus.subscribe("a"), bus.subscribe()
-        for name in ("a", "b", "", "a"):
-            bus.publish(event(name))
-        bus.close()
-        assert await rest(of_a) == ["a", "", "a"]
-        assert await rest(of_all) == ["a", "b", "", "a"]
-        assert [heard.unix_s for heard in bus.history("a")] == [12.5, 12.5]
-
-    drive(scenario())
+async def test_each_hears_its_job_and_what_is_for_all() -> None:
+    bus = EventBus(unix_clock=lambda: 12.5)
+    of_a, of_all = bus.subscribe("a"), bus.subscribe()
+    for name in ("a", "b", "", "a"):
+        bus.publish(event(name))
+    bus.close()
+    assert await rest(of_a) == ["a", "", "a"]
+    assert await rest(of_all) == ["a", "b", "", "a"]
+    assert [heard.unix_s for heard in bus.history("a")] == [12.5, 12.5]
 
 
-def test_a_listener_waits_for_what_comes_later() -> None:
-    async def scenario() -> None:
-        bus = EventBus()
-        heard = asyncio.create_task(rest(bus.subscribe("a")))
-        await asyncio.sleep(0)
-        bus.publish(event("a", "1"))
-        await asyncio.sleep(0)
-        bus.publish(event("a", "2"))
-        bus.close()
-        assert await heard == ["a1", "a2"]
-        assert await rest(bus.subscribe("a")) == []  # closed for good
-
-    drive(scenario())
+async def test_a_listener_waits_for_what_comes_later() -> None:
+    bus = EventBus()
+    heard = asyncio.create_task(rest(bus.subscribe("a")))
+    await asyncio.sleep(0)
+    bus.publish(event("a", "1"))
+    await asyncio.sleep(0)
+    bus.publish(event("a", "2"))
+    bus.close()
+    assert await heard == ["a1", "a2"]
+    assert await rest(bus.subscribe("a")) == []  # closed for good
 
 
-def test_a_slow_listener_gets_what_there_was_room_for_and_an_error() -> None:
-    async def scenario() -> None:
-        bus = EventBus()
-        slow, quick = bus.subscribe("a", limit=2), bus.subscribe("a")
-        for reason in "123":
-            bus.publish(event("a", reason))
-        assert [(await anext(slow)).reason, (await anext(slow)).reason] == ["1", "2"]
-        with pytest.raises(SlowWatcherError, match="watcher of job 'a': more than 2 events behind"):
-            await anext(slow)
-        bus.close()
-        assert await rest(quick) == ["a1", "a2", "a3"]
-
-    drive(scenario())
+async def test_a_slow_listener_gets_what_there_was_room_for_and_an_error() -> None:
+    bus = EventBus()
+    slow, quick = bus.subscribe("a", limit=2), bus.subscribe("a")
+    for reason in "123":
+        bus.publish(event("a", reason))
+    assert [(await anext(slow)).reason, (await anext(slow)).reason] == ["1", "2"]
+    with pytest.raises(SlowWatcherError, match="watcher of job 'a': more than 2 events behind"):
+        await anext(slow)
+    bus.close()
+    assert await rest(quick) == ["a1", "a2", "a3"]
 
 
-def test_who_left_is_told_to_a_job_at_once_however_many() -> None:
-    async def scenario() -> None:
-        bus = EventBus()
-        with bus.subscribe("a") as job, bus.subscribe() as everything:
-            for rank in range(3):
-                bus.publish(left("a", rank))
-                bus.publish(left("b", rank))
-            bus.publish(left("a", 3, epoch=8))
-            assert [(e.epoch, list(e.ranks)) for e in [await anext(job), await anext(job)]] == [
-                (7, [0, 1, 2]),
-                (8, [3]),
-            ]
-            assert [list((await anext(everything)).ranks) for _ in range(3)] == [[0], [0], [1]]
-        assert [list(e.ranks) for e in bus.history("b")] == [[0], [1], [2]]
-
-    drive(scenario())
+async def test_who_left_is_told_to_a_job_at_once_however_many() -> None:
+    bus = EventBus()
+    with bus.subscribe("a") as job, bus.subscribe() as everything:
+        for rank in range(3):
+            bus.publish(left("a", rank))
+            bus.publish(left("b", rank))
+        bus.publish(left("a", 3, epoch=8))
+        assert [(e.epoch, list(e.ranks)) for e in [await anext(job), await anext(job)]] == [
+            (7, [0, 1, 2]),
+            (8, [3]),
+        ]
+        assert [list((await anext(everything)).ranks) for _ in range(3)] == [[0], [0], [1]]
+    assert [list(e.ranks) for e in bus.history("b")] == [[0], [1], [2]]
 
 
 def left(name: str, rank: int, epoch: int = 7) -> pb2.JobEvent:
     return pb2.JobEvent(kind=pb2.MEMBER_LEFT, name=name, epoch=epoch, ranks=[rank])
 
 
-def test_who_has_left_is_told_no_more() -> None:
-    async def scenario() -> None:
-        bus = EventBus()
-        with bus.subscribe() as left:
-            bus.publish(event("a"))
-        bus.publish(event("b"))
-        assert await rest(left) == ["a"]
-
-    drive(scenario())
+async def test_who_has_left_is_told_no_more() -> None:
+    bus = EventBus()
+    with bus.subscribe() as left:
+        bus.publish(event("a"))
+    bus.publish(event("b"))
+    assert await rest(left) == ["a"]
 
 
 def test_history_is_bounded_by_events_and_by_names() -> None:

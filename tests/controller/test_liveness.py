@@ -97,7 +97,7 @@ def test_restarted_workers_wait_for_the_death_of_their_former_selves(workers: Wo
         assert workers.run_job("j", 2).epoch == epoch + 1
 
 
-def test_a_job_whose_workers_have_died_with_the_controller_starts_again(
+async def test_a_job_whose_workers_have_died_with_the_controller_starts_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next controller finds a job that runs, by the store, and hears nobody of it."""
@@ -107,21 +107,18 @@ def test_a_job_whose_workers_have_died_with_the_controller_starts_again(
         with workers_of(address) as workers:
             return workers.run_job("j", 2).epoch
 
-    async def scenario() -> None:
-        with SoftSwitch([UdpPort(1)]) as switch:
-            settings = {
-                "listen": "127.0.0.1:0",
-                "switch": {"grpc_addr": switch.grpc_addr, "values": 64},
-                "jobs": {"lease_s": 1.0},
-                "store": {"path": str(tmp_path / "jobs.db")},
-            }
-            epochs = []
-            for _ in range(2):
-                async with ControllerApp(make_config(settings, "test")) as app:
-                    epochs.append(await asyncio.to_thread(run, app.listen_addr))
-            assert epochs[0] < epochs[1]
-
-    asyncio.run(scenario())
+    with SoftSwitch([UdpPort(1)]) as switch:
+        settings = {
+            "listen": "127.0.0.1:0",
+            "switch": {"grpc_addr": switch.grpc_addr, "values": 64},
+            "jobs": {"lease_s": 1.0},
+            "store": {"path": str(tmp_path / "jobs.db")},
+        }
+        epochs = []
+        for _ in range(2):
+            async with ControllerApp(make_config(settings, "test")) as app:
+                epochs.append(await asyncio.to_thread(run, app.listen_addr))
+        assert epochs[0] < epochs[1]
 
 
 def test_who_has_less_time_than_a_former_job_may_need_is_asked_to_come_again(

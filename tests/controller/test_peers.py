@@ -137,24 +137,21 @@ def test_both_sides_say_so_until_they_are_alike(
     assert "node1 process 7 is configured otherwise: tenants.vision.slots" in out
 
 
-def test_who_takes_over_says_what_holds_now(
+async def test_who_takes_over_says_what_holds_now(
     tmp_path: Path, caplog: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def run() -> None:
-        async with pair(tmp_path / "c.db", monkeypatch) as (first, second, proxy):
-            await look(first, second)
-            caplog.clear()
-            proxy.cut()
-            await until(lambda: role(second) == "primary")
-            await look(second)
-            assert warnings(caplog) == [
-                "took over from node1 process 7 with another configuration: tenants.vision.slots;"
-                " from now on what this controller's file says of it holds"
-            ]
-            await look(second)
-            assert len(warnings(caplog)) == 1  # once
-
-    asyncio.run(run())
+    async with pair(tmp_path / "c.db", monkeypatch) as (first, second, proxy):
+        await look(first, second)
+        caplog.clear()
+        proxy.cut()
+        await until(lambda: role(second) == "primary")
+        await look(second)
+        assert warnings(caplog) == [
+            "took over from node1 process 7 with another configuration: tenants.vision.slots;"
+            " from now on what this controller's file says of it holds"
+        ]
+        await look(second)
+        assert len(warnings(caplog)) == 1  # once
 
 
 def test_a_controller_alone_that_starts_with_another_file_is_nobody_else(

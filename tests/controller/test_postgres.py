@@ -20,7 +20,7 @@ from ina.switch.server import SoftSwitch
 from tests.controller.postgres import PostgresServer
 from tests.controller.test_standby import config, coordinator, role, run_job
 from tests.controller.test_store import job
-from tests.controller.test_switch_restart import drive, until
+from tests.controller.test_switch_restart import until
 
 
 @pytest.fixture
@@ -179,20 +179,17 @@ def test_who_stopped_within_a_change_does_not_keep_the_claim(
         assert [item.job.name for item in other.load(0.0)] == ["j"]
 
 
-def test_a_primary_that_loses_its_store_stands_by_until_it_is_back(
+async def test_a_primary_that_loses_its_store_stands_by_until_it_is_back(
     postgres_server: PostgresServer, url: str
 ) -> None:
-    async def scenario() -> None:
-        with SoftSwitch([UdpPort(1)]) as switch:
-            async with ControllerApp(config(switch.grpc_addr, url, 1)) as app:
-                epoch = (await run_job(app, "a")).epoch
-                postgres_server.stop()
-                with pytest.raises(StoreError):
-                    await coordinator(app).create(JobSpec("late", 2), 0.0)
-                await until(lambda: role(app) == "standby")
-                postgres_server.start()
-                await until(lambda: role(app) == "primary")
-                assert [each.name for each in coordinator(app).jobs()] == ["a"]
-                assert (await run_job(app, "b")).epoch == epoch + 1
-
-    drive(scenario())
+    with SoftSwitch([UdpPort(1)]) as switch:
+        async with ControllerApp(config(switch.grpc_addr, url, 1)) as app:
+            epoch = (await run_job(app, "a")).epoch
+            postgres_server.stop()
+            with pytest.raises(StoreError):
+                await coordinator(app).create(JobSpec("late", 2), 0.0)
+            await until(lambda: role(app) == "standby")
+            postgres_server.start()
+            await until(lambda: role(app) == "primary")
+            assert [each.name for each in coordinator(app).jobs()] == ["a"]
+            assert (await run_job(app, "b")).epoch == epoch + 1

@@ -9,7 +9,6 @@ import pytest
 from ina.controller.memory.demand import Demand, StepModel
 from ina.controller.memory.reasons import reason
 from tests.controller.test_sizing import Bench
-from tests.controller.test_tree_jobs import drive
 
 STEPS = StepModel(
     compute_s=0.0, overlap_s=0.0, bytes=1e8, lane_bytes_per_s=1e7, line_bytes_per_s=2e9
@@ -58,40 +57,36 @@ def test_a_reason_says_what_the_policy_went_by(
     assert reason(policy, job, slots, others).startswith(f"policy {policy}: {said}")
 
 
-def test_the_history_says_why_and_for_whom_and_what_an_operator_asked_for() -> None:
-    async def scenario() -> None:
-        bench = Bench("priority")
-        await bench.start()
-        low = await bench.run("low", priority=1)
-        bench.learn(low, 32)
-        await bench.settle()
-        await bench.run("high", priority=5)
-        decisions = bench.memory.decisions
-        said = {(it.what, it.job): it.reason for it in decisions.of("")}
-        assert said["grow", "low"] == "policy priority: priority 1: all of use to it"
-        shrink = said["shrink", "low"]
-        assert shrink.startswith("policy priority: priority 1, 1 job above: ")
-        assert shrink.endswith("64 are of use to it; makes room for 'high'")
-        assert said["grant", "high"].startswith("policy priority: priority 5: ")
-        before = low.slots
-        await bench.racks.coordinator.changes.resize("low", before // 2, "a test")
-        bench.memory.resized_by_hand(low, before, "")
-        (asked,) = [it for it in decisions.of("low") if "operator" in it.reason]
-        assert (asked.what, asked.slots_before, asked.slots) == ("shrink", before, before // 2)
-        assert asked.reason.startswith("an operator asked for it; until policy priority wants")
-
-    drive(scenario())
+async def test_the_history_says_why_and_for_whom_and_what_an_operator_asked_for() -> None:
+    bench = Bench("priority")
+    await bench.start()
+    low = await bench.run("low", priority=1)
+    bench.learn(low, 32)
+    await bench.settle()
+    await bench.run("high", priority=5)
+    decisions = bench.memory.decisions
+    said = {(it.what, it.job): it.reason for it in decisions.of("")}
+    assert said["grow", "low"] == "policy priority: priority 1: all of use to it"
+    shrink = said["shrink", "low"]
+    assert shrink.startswith("policy priority: priority 1, 1 job above: ")
+    assert shrink.endswith("64 are of use to it; makes room for 'high'")
+    assert said["grant", "high"].startswith("policy priority: priority 5: ")
+    before = low.slots
+    await bench.racks.coordinator.changes.resize("low", before // 2, "a test")
+    bench.memory.resized_by_hand(low, before, "")
+    (asked,) = [it for it in decisions.of("low") if "operator" in it.reason]
+    assert (asked.what, asked.slots_before, asked.slots) == ("shrink", before, before // 2)
+    assert asked.reason.startswith("an operator asked for it; until policy priority wants")
 
 
 @pytest.mark.parametrize(
     ("asked", "said"), [(0, "it did not ask for another number"), (16, "it asked for 16")]
 )
-def test_without_resizes_it_has_what_is_usual_or_what_it_asked_for(asked: int, said: str) -> None:
-    async def scenario() -> None:
-        bench = Bench("static")
-        await bench.start()
-        await bench.run("j", asked=asked)
-        (granted,) = bench.memory.decisions.of("j")
-        assert granted.reason == f"policy static: {said}"
-
-    drive(scenario())
+async def test_without_resizes_it_has_what_is_usual_or_what_it_asked_for(
+    asked: int, said: str
+) -> None:
+    bench = Bench("static")
+    await bench.start()
+    await bench.run("j", asked=asked)
+    (granted,) = bench.memory.decisions.of("j")
+    assert granted.reason == f"policy static: {said}"

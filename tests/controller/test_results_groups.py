@@ -35,8 +35,9 @@ from ina.tables.values import Entry, Group, Item
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
 from tests.controller.switches import alone, job_at, of_jobs, only, plan_here, plan_of, switch_of
-from tests.controller.test_coordinator import Bench, RecordingSwitch, drive
+from tests.controller.test_coordinator import Bench, RecordingSwitch
 from tests.controller.workers import Workers, workers_of
+from tests.worlds.loops import drive
 
 GROUP = IPv4Address("239.192.0.1")
 MISSING = pb2.Progress(shared_results_missing=True)
@@ -321,55 +322,46 @@ def test_the_row_goes_when_no_copy_needs_it_though_the_switch_does_not_answer(
     drive(scenario())
 
 
-def test_a_row_that_stays_is_tried_again_behind_the_group() -> None:
-    async def scenario() -> None:
-        bench, switch, job = await sharing(2)
-        delete = switch.delete
+async def test_a_row_that_stays_is_tried_again_behind_the_group() -> None:
+    bench, switch, job = await sharing(2)
+    delete = switch.delete
 
-        async def once(items: Iterable[Item]) -> None:
-            switch.delete = delete  # type: ignore[method-assign]
-            raise SwitchError("switch s: no answer")
+    async def once(items: Iterable[Item]) -> None:
+        switch.delete = delete  # type: ignore[method-assign]
+        raise SwitchError("switch s: no answer")
 
-        switch.delete = once  # type: ignore[method-assign]
-        bench.coordinator.give_own_results(job, 0)
-        await idle(bench)
-        assert switch.log == ["copies 1 2", "copies 1 2", "delete receiver 255"]
-
-    drive(scenario())
+    switch.delete = once  # type: ignore[method-assign]
+    bench.coordinator.give_own_results(job, 0)
+    await idle(bench)
+    assert switch.log == ["copies 1 2", "copies 1 2", "delete receiver 255"]
 
 
-def test_a_job_that_ends_meanwhile_is_removed_and_not_written_to() -> None:
-    async def scenario() -> None:
-        bench, switch, job = await sharing(3)
-        switch.modifying.clear()
-        bench.coordinator.give_own_results(job, 0)  # is being written
+async def test_a_job_that_ends_meanwhile_is_removed_and_not_written_to() -> None:
+    bench, switch, job = await sharing(3)
+    switch.modifying.clear()
+    bench.coordinator.give_own_results(job, 0)  # is being written
+    await asyncio.sleep(0)
+    bench.coordinator.give_own_results(job, 1)  # waits for its turn
+    bench.coordinator.lose(job, [2], "rank 2 has died")
+    bench.coordinator.give_own_results(job, 2)
+    switch.modifying.set()
+    await bench.until_empty()
+    await idle(bench)
+    assert switch.log[-1] == "remove"
+    bench.coordinator.give_own_results(job, 2)
+    assert job.state is JobState.GONE
+    assert switch.log[-1] == "remove"
+
+
+async def test_a_job_that_is_gone_is_not_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    bench, switch, job = await sharing(2)
+    switch.refusals = 1
+    bench.coordinator.give_own_results(job, 0)
+    while switch.refusals:
         await asyncio.sleep(0)
-        bench.coordinator.give_own_results(job, 1)  # waits for its turn
-        bench.coordinator.lose(job, [2], "rank 2 has died")
-        bench.coordinator.give_own_results(job, 2)
-        switch.modifying.set()
-        await bench.until_empty()
-        await idle(bench)
-        assert switch.log[-1] == "remove"
-        bench.coordinator.give_own_results(job, 2)
-        assert job.state is JobState.GONE
-        assert switch.log[-1] == "remove"
-
-    drive(scenario())
-
-
-def test_a_job_that_is_gone_is_not_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        bench, switch, job = await sharing(2)
-        switch.refusals = 1
-        bench.coordinator.give_own_results(job, 0)
-        while switch.refusals:
-            await asyncio.sleep(0)
-        await bench.coordinator.evict("j", "room is needed")
-        await idle(bench)
-        assert switch.log == ["remove"]
-
-    drive(scenario())
+    await bench.coordinator.evict("j", "room is needed")
+    await idle(bench)
+    assert switch.log == ["remove"]
     assert not [r for r in caplog.records if r.name == "ina.controller.retry" and r.exc_info]
     assert [r.levelname for r in caplog.records if r.name == "ina.controller.retry"] == [
         "WARNING",  # the switch did not answer
@@ -377,28 +369,22 @@ def test_a_job_that_is_gone_is_not_tried_again(caplog: pytest.LogCaptureFixture)
     ]
 
 
-def test_a_job_without_anything_on_the_switch_is_left_alone() -> None:
-    async def scenario() -> None:
-        bench = Bench()
-        job = await bench.coordinator.create(JobSpec("j", 2), 0.0)
-        job.members[0] = Endpoint(Peer(IPv4Address("10.0.0.1"), 4000), 1, results_group=GROUP)
+async def test_a_job_without_anything_on_the_switch_is_left_alone() -> None:
+    bench = Bench()
+    job = await bench.coordinator.create(JobSpec("j", 2), 0.0)
+    job.members[0] = Endpoint(Peer(IPv4Address("10.0.0.1"), 4000), 1, results_group=GROUP)
+    bench.coordinator.give_own_results(job, 0)
+    assert job.members[0].results_group == GROUP
+    assert bench.switch.log == []
+
+
+async def test_what_the_store_does_not_take_is_not_written_to_the_switch() -> None:
+    bench, switch, job = await sharing(2)
+    bench.store.claim("another")
+    with pytest.raises(StoreError, match="has claimed it"):
         bench.coordinator.give_own_results(job, 0)
-        assert job.members[0].results_group == GROUP
-        assert bench.switch.log == []
-
-    drive(scenario())
-
-
-def test_what_the_store_does_not_take_is_not_written_to_the_switch() -> None:
-    async def scenario() -> None:
-        bench, switch, job = await sharing(2)
-        bench.store.claim("another")
-        with pytest.raises(StoreError, match="has claimed it"):
-            bench.coordinator.give_own_results(job, 0)
-        await idle(bench)
-        assert switch.log == []
-
-    drive(scenario())
+    await idle(bench)
+    assert switch.log == []
 
 
 @pytest.mark.parametrize(("others", "shares"), [(123, True), (124, False)])
@@ -414,15 +400,12 @@ def test_where_rows_are_scarce_nobody_shares(others: int, shares: bool) -> None:
     assert {at.results_group for at in job.members.values()} == {GROUP if shares else None}
 
 
-def test_a_successor_changes_the_group_before_the_row_goes() -> None:
-    async def scenario() -> None:
-        bench, switch, job = await sharing(2)
-        plan = plan_of(bench.coordinator, "j")
-        switch.items = [item for stage in plan.stages for item in stage]
-        switch.mark = job.epoch
-        assert take_out(job, 0, plan)  # as its predecessor did, and stored
-        only(bench.coordinator).replan(job, only(bench.coordinator).plan(job), plan_here(job))
-        await bench.coordinator.reconcile(only(bench.coordinator), fresh=False)
-        assert switch.log == ["copies 1 2", "delete receiver 255"]
-
-    drive(scenario())
+async def test_a_successor_changes_the_group_before_the_row_goes() -> None:
+    bench, switch, job = await sharing(2)
+    plan = plan_of(bench.coordinator, "j")
+    switch.items = [item for stage in plan.stages for item in stage]
+    switch.mark = job.epoch
+    assert take_out(job, 0, plan)  # as its predecessor did, and stored
+    only(bench.coordinator).replan(job, only(bench.coordinator).plan(job), plan_here(job))
+    await bench.coordinator.reconcile(only(bench.coordinator), fresh=False)
+    assert switch.log == ["copies 1 2", "delete receiver 255"]

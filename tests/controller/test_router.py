@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from ipaddress import IPv4Address
 from typing import Any
@@ -244,29 +243,26 @@ def test_a_job_is_broken_by_what_its_trees_go_over() -> None:
     assert placed.router.broken(job) == f"{root} is down"
 
 
-def test_what_is_down_is_stored_told_and_taken_back() -> None:
-    async def run() -> None:
-        store = open_store(IN_MEMORY)
-        record, events = Record(store.claim("test")), EventBus()
-        fabric = leaf_spine(2, 2, 1)
-        outages = StoredOutages(fabric, record, events)
-        with events.subscribe() as told:
-            assert outages.put("spine1-leaf2", is_down=True)
-            assert not outages.put("leaf2-spine1", is_down=True)  # the same link
-            assert outages.put("spine2", is_down=True)
-            assert outages.names == ["leaf2-spine1", "spine2"]
-            event = await anext(aiter(told))
-            assert (event.kind, event.reason) == (pb2.FABRIC_CHANGED, "leaf2-spine1 is down")
-        down = Down(frozenset({"spine2"}), frozenset({frozenset({"leaf2", "spine1"})}))
-        assert outages.down == outages.away == down
-        outages.unreached.add("leaf1")
-        assert outages.away == Down(down.switches | {"leaf1"}, down.links)
-        again = StoredOutages(fabric, record, events, store.load_down())
-        assert again.down == down
-        assert again.put("spine2", is_down=False)
-        assert store.load_down() == ["leaf2-spine1"]
-        with pytest.raises(JobRequestError, match="no switch or link is called 'spine9'"):
-            again.put("spine9", is_down=True)
-        assert StoredOutages(leaf_spine(1, 1, 1), record, events, ["gone"]).names == []
-
-    asyncio.run(run())
+async def test_what_is_down_is_stored_told_and_taken_back() -> None:
+    store = open_store(IN_MEMORY)
+    record, events = Record(store.claim("test")), EventBus()
+    fabric = leaf_spine(2, 2, 1)
+    outages = StoredOutages(fabric, record, events)
+    with events.subscribe() as told:
+        assert outages.put("spine1-leaf2", is_down=True)
+        assert not outages.put("leaf2-spine1", is_down=True)  # the same link
+        assert outages.put("spine2", is_down=True)
+        assert outages.names == ["leaf2-spine1", "spine2"]
+        event = await anext(aiter(told))
+        assert (event.kind, event.reason) == (pb2.FABRIC_CHANGED, "leaf2-spine1 is down")
+    down = Down(frozenset({"spine2"}), frozenset({frozenset({"leaf2", "spine1"})}))
+    assert outages.down == outages.away == down
+    outages.unreached.add("leaf1")
+    assert outages.away == Down(down.switches | {"leaf1"}, down.links)
+    again = StoredOutages(fabric, record, events, store.load_down())
+    assert again.down == down
+    assert again.put("spine2", is_down=False)
+    assert store.load_down() == ["leaf2-spine1"]
+    with pytest.raises(JobRequestError, match="no switch or link is called 'spine9'"):
+        again.put("spine9", is_down=True)
+    assert StoredOutages(leaf_spine(1, 1, 1), record, events, ["gone"]).names == []

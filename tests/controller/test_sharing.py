@@ -32,7 +32,6 @@ from ina.trees.slots import SlotRange
 from ina.trees.tree import HostNode, single
 from tests.controller.racks import Racks, fabric, host
 from tests.controller.switches import placed_over
-from tests.controller.test_tree_jobs import drive
 
 OWN, SHARED, JOB_SLOTS = 64, 32, 16
 LANES = JOB_SLOTS // 2
@@ -273,40 +272,37 @@ def test_an_aggregator_that_no_path_leads_to_is_none() -> None:
         sharing.forest(job, forest_of(single("s2", 2)), Nearest(Fabric(("s1", "s2"))).port_to)
 
 
-def test_over_racks_all_switches_are_shared_below_one_that_is_an_aggregator() -> None:
-    async def scenario() -> None:
-        racks = Racks("shared")
-        await racks.start()
-        for name in ("leaf1", "leaf2", "spine"):
-            racks.registry.switches[name].shared = SharedSlots(OWN, SHARED)
-        racks.registry.switches["spine"].is_aggregator = True
-        await racks.coordinator.create(JobSpec("j", 4, mode="shared"), 0.0)
-        joins = [
-            racks.coordinator.join(
-                "j",
-                rank,
-                Endpoint(Peer(host(leaf, 1 + rank), 4000), 1 + rank, switch=f"leaf{leaf}"),
-                9.0,
-            )
-            for rank, leaf in enumerate((1, 1, 2, 2))
-        ]
-        (job, *_) = await asyncio.gather(*joins)
-        assert job.state is JobState.RUNNING
-        assert job.forest is not None
-        assert {it.switch: it.is_shared for it in job.forest.trees[0]} == {
-            "spine": False, "leaf1": True, "leaf2": True
-        }  # fmt: skip
-        assert job.mapping.forest.trees[0].full_bitmap == 0b1111
-        racks.assert_agrees()
-        # A switch that lost its registers lost nothing that anybody needs; the root has.
-        for name in ("leaf1", "spine"):
-            await racks.reconcile(name, fresh=True)
-            assert job.state is (JobState.RUNNING if name == "leaf1" else JobState.LEAVING)
-        await racks.until_idle()
-        assert list(racks.registry) == []
-        assert all(it.shared.used() == 0 for it in racks.registry.switches.values() if it.shared)
-
-    drive(scenario())
+async def test_over_racks_all_switches_are_shared_below_one_that_is_an_aggregator() -> None:
+    racks = Racks("shared")
+    await racks.start()
+    for name in ("leaf1", "leaf2", "spine"):
+        racks.registry.switches[name].shared = SharedSlots(OWN, SHARED)
+    racks.registry.switches["spine"].is_aggregator = True
+    await racks.coordinator.create(JobSpec("j", 4, mode="shared"), 0.0)
+    joins = [
+        racks.coordinator.join(
+            "j",
+            rank,
+            Endpoint(Peer(host(leaf, 1 + rank), 4000), 1 + rank, switch=f"leaf{leaf}"),
+            9.0,
+        )
+        for rank, leaf in enumerate((1, 1, 2, 2))
+    ]
+    (job, *_) = await asyncio.gather(*joins)
+    assert job.state is JobState.RUNNING
+    assert job.forest is not None
+    assert {it.switch: it.is_shared for it in job.forest.trees[0]} == {
+        "spine": False, "leaf1": True, "leaf2": True
+    }  # fmt: skip
+    assert job.mapping.forest.trees[0].full_bitmap == 0b1111
+    racks.assert_agrees()
+    # A switch that lost its registers lost nothing that anybody needs; the root has.
+    for name in ("leaf1", "spine"):
+        await racks.reconcile(name, fresh=True)
+        assert job.state is (JobState.RUNNING if name == "leaf1" else JobState.LEAVING)
+    await racks.until_idle()
+    assert list(racks.registry) == []
+    assert all(it.shared.used() == 0 for it in racks.registry.switches.values() if it.shared)
 
 
 @pytest.mark.parametrize("embedded", [False, True])

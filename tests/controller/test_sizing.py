@@ -25,7 +25,6 @@ from ina.controller.slots.rebalancer import Rebalancer
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.changing import ask, decide, finish
 from tests.controller.racks import SLOTS, Racks
-from tests.controller.test_tree_jobs import drive
 
 RTT_S = 1e-3
 PAYLOAD_BYTES = 64 * 4
@@ -126,225 +125,192 @@ class Bench:
         return [(it.job, it.slots_before, it.slots) for it in found if it.what == what]
 
 
-def test_a_short_job_gets_slots_of_a_long_one_and_gives_them_back() -> None:
-    async def scenario() -> None:
-        bench = Bench("jct")
-        await bench.start()
-        long = await bench.run("long")
-        assert long.slots == 16  # what is usual, as nobody knows it yet
-        bench.learn(long, 32, steps=100_000)
-        await bench.settle()
-        assert long.slots == 64
-        short = await bench.run("short")
-        assert (long.slots, short.slots) == (32, 16)  # room was made for it
-        bench.learn(short, 16, steps=200)
-        await bench.settle()
-        assert (long.slots, short.slots) == (32, 32)
-        await bench.racks.coordinator.evict("short", "a test")
-        await bench.settle()
-        assert long.slots == 64
-        assert bench.told("grow") == [("long", 16, 64), ("short", 16, 32), ("long", 32, 64)]
-        assert bench.told("shrink") == [("long", 64, 32)]
-        assert bench.told("grant") == [("long", 0, 16), ("short", 0, 16)]
-
-    drive(scenario())
+async def test_a_short_job_gets_slots_of_a_long_one_and_gives_them_back() -> None:
+    bench = Bench("jct")
+    await bench.start()
+    long = await bench.run("long")
+    assert long.slots == 16  # what is usual, as nobody knows it yet
+    bench.learn(long, 32, steps=100_000)
+    await bench.settle()
+    assert long.slots == 64
+    short = await bench.run("short")
+    assert (long.slots, short.slots) == (32, 16)  # room was made for it
+    bench.learn(short, 16, steps=200)
+    await bench.settle()
+    assert (long.slots, short.slots) == (32, 32)
+    await bench.racks.coordinator.evict("short", "a test")
+    await bench.settle()
+    assert long.slots == 64
+    assert bench.told("grow") == [("long", 16, 64), ("short", 16, 32), ("long", 32, 64)]
+    assert bench.told("shrink") == [("long", 64, 32)]
+    assert bench.told("grant") == [("long", 0, 16), ("short", 0, 16)]
 
 
-def test_an_important_job_leaves_others_their_floors() -> None:
-    async def scenario() -> None:
-        bench = Bench("priority")
-        await bench.start()
-        low = await bench.run("low")
-        bench.learn(low, 32)
-        await bench.settle()
-        high = await bench.run("high", priority=5)
-        bench.learn(high, 24)
-        await bench.settle()
-        assert (low.slots, high.slots) == (32, 32)  # 64 would be of use to it, 60 are there
-        bench.learn(low, 1)  # its communication has become small: the floor will do
-        assert bench.memory.sizing.targets() == {}  # and nobody needs the rest
-
-    drive(scenario())
+async def test_an_important_job_leaves_others_their_floors() -> None:
+    bench = Bench("priority")
+    await bench.start()
+    low = await bench.run("low")
+    bench.learn(low, 32)
+    await bench.settle()
+    high = await bench.run("high", priority=5)
+    bench.learn(high, 24)
+    await bench.settle()
+    assert (low.slots, high.slots) == (32, 32)  # 64 would be of use to it, 60 are there
+    bench.learn(low, 1)  # its communication has become small: the floor will do
+    assert bench.memory.sizing.targets() == {}  # and nobody needs the rest
 
 
-def test_who_finds_nothing_waits_and_is_served_in_the_order_of_the_policy() -> None:
-    async def scenario() -> None:
-        bench = Bench("equal", floor=32, slots=32)
-        await bench.start()
-        await bench.run("a")
-        await bench.run("b")
-        first = await bench.join("first", queue_s=100.0)
-        bench.now_s = 1.0
-        second = await bench.join("second", queue_s=100.0)
-        await bench.settle()
-        assert [it.name for it in bench.memory.queue.demands()] == ["first", "second"]
-        for victim, calls in (("a", first), ("b", second)):
-            assert not calls[0].done()
-            await bench.racks.coordinator.evict(victim, "a test")
-            bench.memory.queue.wake()
-            assert (await calls[0]).slots == 32
-        assert [name for name, _, _ in bench.told("wait")] == ["first", "second"]
-        assert not bench.memory.queue.demands()
-
-    drive(scenario())
-
-
-def test_who_has_waited_for_long_enough_is_refused_with_numbers() -> None:
-    async def scenario() -> None:
-        bench = Bench("equal", floor=32, slots=32)
-        await bench.start()
-        await bench.run("a")
-        await bench.run("b")
-        calls = await bench.join("late", queue_s=5.0)
-        await bench.settle()
-        bench.now_s = 6.0
-        bench.memory.queue.wake()
-        with pytest.raises(NoRoomError, match=r"'late': no slots left.*\(64 of 64 are in use\)"):
-            await calls[0]
-        (refused,) = [it for it in bench.memory.decisions.of("late") if it.what == "refuse"]
-        assert "(6 s in the queue, 0 jobs before it)" in refused.reason
-        await asyncio.gather(*calls, return_exceptions=True)
-
-    drive(scenario())
-
-
-def test_who_does_not_wait_does_not_overtake_who_does() -> None:
-    async def scenario() -> None:
-        bench = Bench("equal", floor=32, slots=32)
-        await bench.start()
-        await bench.run("a")
-        await bench.run("b")
-        calls = await bench.join("waits", queue_s=100.0)
-        await bench.settle()
-        bench.now_s = 1.0
-        with pytest.raises(NoRoomError, match="1 job waits for slots before it, the first is 'wai"):
-            bench.memory.check_turn(JobSpec("new", 2))
-        await bench.racks.coordinator.evict("waits", "a test")
-        await asyncio.gather(*calls, return_exceptions=True)
-
-    drive(scenario())
-
-
-def test_a_job_that_will_not_be_resized_is_left_alone_for_a_while() -> None:
-    async def scenario() -> None:
-        bench = Bench("equal")
-        await bench.start()
-        job = await bench.run("j")
-        bench.learn(job, 32)
-        await bench.rebalancer.rebalance()
-        assert job.change is not None
-        bench.rebalancer.start()
-        await asyncio.sleep(0)
-        word = Word(job.change.other.epoch, declined=True, reason="it is old")
-        ask(bench.racks, job, 1)
-        ask(bench.racks, job, 0, word)
-        while not bench.told("fail"):
-            await asyncio.sleep(0)
-        await bench.rebalancer.close()
-        while job.change is not None:
-            await asyncio.sleep(0)
-        assert bench.memory.sizing.targets() == {}
-        (failed,) = [it for it in bench.memory.decisions.of("j") if it.what == "fail"]
-        assert "rank 0 declines: it is old; left alone for 30 s" in failed.reason
-        bench.now_s = 31.0
-        assert bench.memory.sizing.targets() == {job: 64}
-
-    drive(scenario())
-
-
-def test_small_ranges_move_out_of_the_way_of_a_large_one() -> None:
-    async def scenario() -> None:
-        bench = Bench("jct", slots=4, floor=4)
-        await bench.start()
-        jobs = [await bench.run(name) for name in ("a", "b", "c", "d", "e")]
-        for name in ("a", "b", "d"):
-            await bench.racks.coordinator.evict(name, "a test")
-        large, small = jobs[2], jobs[4]
-        bench.learn(small, 1)
-        bench.learn(large, 16)
-        assert [it.memory["leaf1"].first for it in (large, small)] == [8, 16]
-        await bench.settle()
-        assert (large.slots, small.slots) == (32, 4)
-        bench.learn(large, 32, steps=2000)
-        # All but the floor of the small one: 32 side by side are there, and 60 are not.
-        await bench.settle()
-        assert large.slots == 32
-
-    drive(scenario())
-
-
-def test_slots_that_a_change_frees_are_shared_out_before_it_is_over() -> None:
-    async def scenario() -> None:
-        bench = Bench("equal", slots=8)
-        await bench.start()
-        long, other, third = [await bench.run(name) for name in ("long", "other", "third")]
-        bench.learn(long, 16)
-        bench.learn(third, 4)
-        await bench.settle()
-        assert (long.slots, other.slots, third.slots) == (32, 8, 8)
-        bench.learn(other, 16)
-        await bench.racks.coordinator.changes.resize("long", 8, "a test")
-        # 8 are free, and 32 when the long one has shrunk.
-        assert bench.memory.sizing.targets() == {other: 32}
-        await bench.rebalancer.rebalance()
-        assert other.change is None  # rather than grow twice
-
-    drive(scenario())
-
-
-def test_who_waits_is_served_after_more_has_happened_at_once_than_is_heard() -> None:
-    async def scenario() -> None:
-        bench = Bench("equal", floor=32, slots=32)
-        await bench.start()
-        await bench.run("a")
-        b = await bench.run("b")
-        calls = await bench.join("late", queue_s=100.0)
-        await bench.settle()
-        bench.rebalancer.start()
-        events = bench.racks.coordinator.events
-        for lost in (False, True):
-            await asyncio.sleep(0.01)
-            for _ in range(QUEUE_EVENTS + 1 if lost else 1):
-                events.publish(job_event(pb2.MEMBER_JOINED, b))
-        await asyncio.sleep(0.01)
+async def test_who_finds_nothing_waits_and_is_served_in_the_order_of_the_policy() -> None:
+    bench = Bench("equal", floor=32, slots=32)
+    await bench.start()
+    await bench.run("a")
+    await bench.run("b")
+    first = await bench.join("first", queue_s=100.0)
+    bench.now_s = 1.0
+    second = await bench.join("second", queue_s=100.0)
+    await bench.settle()
+    assert [it.name for it in bench.memory.queue.demands()] == ["first", "second"]
+    for victim, calls in (("a", first), ("b", second)):
         assert not calls[0].done()
-        await bench.racks.coordinator.evict("a", "a test")
-        assert (await asyncio.wait_for(calls[0], 60.0)).slots == 32
-        await bench.rebalancer.close()
-
-    drive(scenario())
-
-
-def test_a_job_that_comes_again_is_known() -> None:
-    async def scenario() -> None:
-        bench = Bench("equal")
-        await bench.start()
-        job = await bench.run("j")
-        assert job.slots == 16  # what is usual
-        bench.learn(job, 32)
-        await bench.racks.coordinator.evict("j", "a test")
-        await bench.settle()
-        assert bench.memory.sizing.grant(JobSpec("j", 2)) == 64
-        assert bench.memory.sizing.grant(JobSpec("k", 2)) == 16
-
-    drive(scenario())
+        await bench.racks.coordinator.evict(victim, "a test")
+        bench.memory.queue.wake()
+        assert (await calls[0]).slots == 32
+    assert [name for name, _, _ in bench.told("wait")] == ["first", "second"]
+    assert not bench.memory.queue.demands()
 
 
-def test_who_has_used_up_its_changes_is_left_as_it_is() -> None:
-    async def scenario() -> None:
-        bench = Bench("equal")
-        await bench.start()
-        job = await bench.run("j")
-        bench.learn(job, 32)
-        assert bench.memory.sizing.targets() == {job: 64}
-        for _ in range(MOST):
-            bench.memory.sizing.resized(job)
-        assert bench.memory.sizing.targets() == {}
-        bench.now_s = REFILL_S + 1.0
-        # One has come back.
-        assert bench.memory.sizing.targets() == {job: 64}
+async def test_who_has_waited_for_long_enough_is_refused_with_numbers() -> None:
+    bench = Bench("equal", floor=32, slots=32)
+    await bench.start()
+    await bench.run("a")
+    await bench.run("b")
+    calls = await bench.join("late", queue_s=5.0)
+    await bench.settle()
+    bench.now_s = 6.0
+    bench.memory.queue.wake()
+    with pytest.raises(NoRoomError, match=r"'late': no slots left.*\(64 of 64 are in use\)"):
+        await calls[0]
+    (refused,) = [it for it in bench.memory.decisions.of("late") if it.what == "refuse"]
+    assert "(6 s in the queue, 0 jobs before it)" in refused.reason
+    await asyncio.gather(*calls, return_exceptions=True)
 
-    drive(scenario())
+
+async def test_who_does_not_wait_does_not_overtake_who_does() -> None:
+    bench = Bench("equal", floor=32, slots=32)
+    await bench.start()
+    await bench.run("a")
+    await bench.run("b")
+    calls = await bench.join("waits", queue_s=100.0)
+    await bench.settle()
+    bench.now_s = 1.0
+    with pytest.raises(NoRoomError, match="1 job waits for slots before it, the first is 'wai"):
+        bench.memory.check_turn(JobSpec("new", 2))
+    await bench.racks.coordinator.evict("waits", "a test")
+    await asyncio.gather(*calls, return_exceptions=True)
+
+
+async def test_a_job_that_will_not_be_resized_is_left_alone_for_a_while() -> None:
+    bench = Bench("equal")
+    await bench.start()
+    job = await bench.run("j")
+    bench.learn(job, 32)
+    await bench.rebalancer.rebalance()
+    assert job.change is not None
+    bench.rebalancer.start()
+    await asyncio.sleep(0)
+    word = Word(job.change.other.epoch, declined=True, reason="it is old")
+    ask(bench.racks, job, 1)
+    ask(bench.racks, job, 0, word)
+    while not bench.told("fail"):
+        await asyncio.sleep(0)
+    await bench.rebalancer.close()
+    while job.change is not None:
+        await asyncio.sleep(0)
+    assert bench.memory.sizing.targets() == {}
+    (failed,) = [it for it in bench.memory.decisions.of("j") if it.what == "fail"]
+    assert "rank 0 declines: it is old; left alone for 30 s" in failed.reason
+    bench.now_s = 31.0
+    assert bench.memory.sizing.targets() == {job: 64}
+
+
+async def test_small_ranges_move_out_of_the_way_of_a_large_one() -> None:
+    bench = Bench("jct", slots=4, floor=4)
+    await bench.start()
+    jobs = [await bench.run(name) for name in ("a", "b", "c", "d", "e")]
+    for name in ("a", "b", "d"):
+        await bench.racks.coordinator.evict(name, "a test")
+    large, small = jobs[2], jobs[4]
+    bench.learn(small, 1)
+    bench.learn(large, 16)
+    assert [it.memory["leaf1"].first for it in (large, small)] == [8, 16]
+    await bench.settle()
+    assert (large.slots, small.slots) == (32, 4)
+    bench.learn(large, 32, steps=2000)
+    # All but the floor of the small one: 32 side by side are there, and 60 are not.
+    await bench.settle()
+    assert large.slots == 32
+
+
+async def test_slots_that_a_change_frees_are_shared_out_before_it_is_over() -> None:
+    bench = Bench("equal", slots=8)
+    await bench.start()
+    long, other, third = [await bench.run(name) for name in ("long", "other", "third")]
+    bench.learn(long, 16)
+    bench.learn(third, 4)
+    await bench.settle()
+    assert (long.slots, other.slots, third.slots) == (32, 8, 8)
+    bench.learn(other, 16)
+    await bench.racks.coordinator.changes.resize("long", 8, "a test")
+    # 8 are free, and 32 when the long one has shrunk.
+    assert bench.memory.sizing.targets() == {other: 32}
+    await bench.rebalancer.rebalance()
+    assert other.change is None  # rather than grow twice
+
+
+async def test_who_waits_is_served_after_more_has_happened_at_once_than_is_heard() -> None:
+    bench = Bench("equal", floor=32, slots=32)
+    await bench.start()
+    await bench.run("a")
+    b = await bench.run("b")
+    calls = await bench.join("late", queue_s=100.0)
+    await bench.settle()
+    bench.rebalancer.start()
+    events = bench.racks.coordinator.events
+    for lost in (False, True):
+        await asyncio.sleep(0.01)
+        for _ in range(QUEUE_EVENTS + 1 if lost else 1):
+            events.publish(job_event(pb2.MEMBER_JOINED, b))
+    await asyncio.sleep(0.01)
+    assert not calls[0].done()
+    await bench.racks.coordinator.evict("a", "a test")
+    assert (await asyncio.wait_for(calls[0], 60.0)).slots == 32
+    await bench.rebalancer.close()
+
+
+async def test_a_job_that_comes_again_is_known() -> None:
+    bench = Bench("equal")
+    await bench.start()
+    job = await bench.run("j")
+    assert job.slots == 16  # what is usual
+    bench.learn(job, 32)
+    await bench.racks.coordinator.evict("j", "a test")
+    await bench.settle()
+    assert bench.memory.sizing.grant(JobSpec("j", 2)) == 64
+    assert bench.memory.sizing.grant(JobSpec("k", 2)) == 16
+
+
+async def test_who_has_used_up_its_changes_is_left_as_it_is() -> None:
+    bench = Bench("equal")
+    await bench.start()
+    job = await bench.run("j")
+    bench.learn(job, 32)
+    assert bench.memory.sizing.targets() == {job: 64}
+    for _ in range(MOST):
+        bench.memory.sizing.resized(job)
+    assert bench.memory.sizing.targets() == {}
+    bench.now_s = REFILL_S + 1.0
+    # One has come back.
+    assert bench.memory.sizing.targets() == {job: 64}
 
 
 def test_places_in_the_queue() -> None:
@@ -396,15 +362,12 @@ def test_over_a_tree_a_policy_gives_as_many_as_the_quota_leaves_on_each_switch()
             asyncio.run(scenario(policy, quota))
 
 
-def test_at_one_switch_a_policy_gives_as_many_as_the_quota_leaves() -> None:
-    async def scenario() -> None:
-        bench = Bench("equal")
-        await bench.start()
-        bench.racks.registry.admission = Admission({"default": TenantConfig(slots=15)})
-        assert bench.memory.sized(Job(JobSpec("j", 2, tenant="default"), 1, 0.0), ()) == 8
-        bench.racks.registry.admission = Admission({"default": TenantConfig(slots=3)})
-        assert (
-            bench.memory.sized(Job(JobSpec("j", 2, tenant="default"), 1, 0.0), ()) == 4
-        )  # which the quota refuses
-
-    drive(scenario())
+async def test_at_one_switch_a_policy_gives_as_many_as_the_quota_leaves() -> None:
+    bench = Bench("equal")
+    await bench.start()
+    bench.racks.registry.admission = Admission({"default": TenantConfig(slots=15)})
+    assert bench.memory.sized(Job(JobSpec("j", 2, tenant="default"), 1, 0.0), ()) == 8
+    bench.racks.registry.admission = Admission({"default": TenantConfig(slots=3)})
+    assert (
+        bench.memory.sized(Job(JobSpec("j", 2, tenant="default"), 1, 0.0), ()) == 4
+    )  # which the quota refuses

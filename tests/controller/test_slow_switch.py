@@ -16,7 +16,6 @@ from ina.controller.store import IN_MEMORY, open_store
 from ina.tables.errors import SwitchError
 from ina.tables.session import SwitchSession
 from tests.controller.racks import SlowSession
-from tests.controller.test_tree_jobs import drive
 
 
 class Session(SlowSession):
@@ -101,37 +100,31 @@ async def slow_hangs_while_compared() -> AsyncIterator[tuple[Wire, Supervisor]]:
         await running.close()
 
 
-def test_one_that_hangs_while_it_is_compared_holds_up_no_other(
+async def test_one_that_hangs_while_it_is_compared_holds_up_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(supervisor, "FIRST_PAUSE_S", 0.001)
 
-    async def scenario() -> None:
-        async with slow_hangs_while_compared() as (wire, running):
-            assert running.term is not None
-            for times in (2, 3):
-                wire.sessions["quick"].breaks()
-                await until(running, "quick", times, wire)
-                assert not running.links["slow"].agrees
-            assert running.term.switches["quick"].capacity.is_reached()
-            assert not running.term.switches["slow"].capacity.is_reached()
-            wire.sessions["slow"].gate.set()
-            await until(running, "slow", 2, wire)
-
-    drive(scenario())
+    async with slow_hangs_while_compared() as (wire, running):
+        assert running.term is not None
+        for times in (2, 3):
+            wire.sessions["quick"].breaks()
+            await until(running, "quick", times, wire)
+            assert not running.links["slow"].agrees
+        assert running.term.switches["quick"].capacity.is_reached()
+        assert not running.term.switches["slow"].capacity.is_reached()
+        wire.sessions["slow"].gate.set()
+        await until(running, "slow", 2, wire)
 
 
-def test_one_that_breaks_again_while_it_is_compared_is_connected_anew(
+async def test_one_that_breaks_again_while_it_is_compared_is_connected_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(supervisor, "FIRST_PAUSE_S", 0.001)
 
-    async def scenario() -> None:
-        async with slow_hangs_while_compared() as (wire, running):
-            slow = wire.sessions["slow"]
-            slow.breaks()
-            slow.gate.set()
-            await until(running, "slow", 3, wire)
-            assert running.links["slow"].unreachable is None
-
-    drive(scenario())
+    async with slow_hangs_while_compared() as (wire, running):
+        slow = wire.sessions["slow"]
+        slow.breaks()
+        slow.gate.set()
+        await until(running, "slow", 3, wire)
+        assert running.links["slow"].unreachable is None

@@ -22,7 +22,7 @@ from ina.tables.errors import SwitchError
 from ina.tables.p4runtime import P4RuntimeSession
 from tests.controller.proxy import Proxy
 from tests.controller.switches import of_jobs
-from tests.controller.test_switch_restart import HANG_S, drive, endpoint, until
+from tests.controller.test_switch_restart import HANG_S, endpoint, until
 
 
 def config(switch: str, store_url: str, election_id: int) -> Config:
@@ -91,174 +91,143 @@ async def refusal(app: ControllerApp) -> str:
     return await asyncio.to_thread(ask)
 
 
-def test_a_standby_refuses_and_says_who_is_primary(store_url: str) -> None:
-    async def scenario() -> None:
-        async with pair(store_url) as (first, second, _, _):
-            assert await refusal(second) == (
-                "standby: another controller is primary (election id 5)"
-            )
-            with pytest.raises(StandbyError):
-                await second.show()
+async def test_a_standby_refuses_and_says_who_is_primary(store_url: str) -> None:
+    async with pair(store_url) as (first, second, _, _):
+        assert await refusal(second) == ("standby: another controller is primary (election id 5)")
+        with pytest.raises(StandbyError):
+            await second.show()
 
-            def shown(app: ControllerApp) -> pb2.ShowControllerReply:
-                with grpc.insecure_channel(app.listen_addr) as channel:
-                    stub = OperatorStub(channel)
-                    return stub.ShowController(pb2.ShowControllerRequest(), timeout=HANG_S)
+        def shown(app: ControllerApp) -> pb2.ShowControllerReply:
+            with grpc.insecure_channel(app.listen_addr) as channel:
+                stub = OperatorStub(channel)
+                return stub.ShowController(pb2.ShowControllerRequest(), timeout=HANG_S)
 
-            await run_job(first, "j")
-            primary = await asyncio.to_thread(shown, first)
-            standby = await asyncio.to_thread(shown, second)
-            assert (primary.role, primary.jobs, primary.slots_used) == ("primary", 1, 512)
-            assert (primary.election_id, standby.election_id) == (5, 3)
-            assert (standby.role, standby.switch_state) == ("standby", "connected")
-            reasons = (primary.standby_reason, standby.standby_reason)
-            assert reasons == ("", "another controller is primary (election id 5)")
-
-    drive(scenario())
+        await run_job(first, "j")
+        primary = await asyncio.to_thread(shown, first)
+        standby = await asyncio.to_thread(shown, second)
+        assert (primary.role, primary.jobs, primary.slots_used) == ("primary", 1, 512)
+        assert (primary.election_id, standby.election_id) == (5, 3)
+        assert (standby.role, standby.switch_state) == ("standby", "connected")
+        reasons = (primary.standby_reason, standby.standby_reason)
+        assert reasons == ("", "another controller is primary (election id 5)")
 
 
-def test_a_controller_that_stops_says_so(store_url: str) -> None:
-    async def scenario() -> None:
-        async with pair(store_url) as (first, _, _, _):
-            assert first._supervisor is not None
-            await first._supervisor.close()  # its server still answers for a moment
-            assert await refusal(first) == "standby: the controller is stopping"
-
-    drive(scenario())
+async def test_a_controller_that_stops_says_so(store_url: str) -> None:
+    async with pair(store_url) as (first, _, _, _):
+        assert first._supervisor is not None
+        await first._supervisor.close()  # its server still answers for a moment
+        assert await refusal(first) == "standby: the controller is stopping"
 
 
-def test_the_standby_takes_over_jobs_untouched_and_the_former_primary_comes_back_as_standby(
+async def test_the_standby_takes_over_jobs_untouched_and_the_former_primary_comes_back_as_standby(
     store_url: str,
 ) -> None:
-    async def scenario() -> None:
-        async with pair(store_url) as (first, second, proxy, _):
-            job = await run_job(first, "j")
-            entries = of_jobs(await first.show())
-            former = coordinator(first)
+    async with pair(store_url) as (first, second, proxy, _):
+        job = await run_job(first, "j")
+        entries = of_jobs(await first.show())
+        former = coordinator(first)
 
-            proxy.up = False  # the primary's network fails
-            proxy.cut()
-            await until(lambda: role(second) == "primary")
-            assert of_jobs(await second.show()) == entries
-            (same,) = coordinator(second).jobs()
-            assert (same.name, same.state, same.epoch) == ("j", JobState.RUNNING, job.epoch)
-            assert same.members == job.members
+        proxy.up = False  # the primary's network fails
+        proxy.cut()
+        await until(lambda: role(second) == "primary")
+        assert of_jobs(await second.show()) == entries
+        (same,) = coordinator(second).jobs()
+        assert (same.name, same.state, same.epoch) == ("j", JobState.RUNNING, job.epoch)
+        assert same.members == job.members
 
-            # It does not know yet. What it decides now, nobody will ever see.
-            with pytest.raises((FencedError, SwitchError)):
-                await former.create(JobSpec("late", 2), 0.0)
-            await until(lambda: role(first) == "standby")
-            assert [job.name for job in coordinator(second).jobs()] == ["j"]
+        # It does not know yet. What it decides now, nobody will ever see.
+        with pytest.raises((FencedError, SwitchError)):
+            await former.create(JobSpec("late", 2), 0.0)
+        await until(lambda: role(first) == "standby")
+        assert [job.name for job in coordinator(second).jobs()] == ["j"]
 
-            proxy.up = True
-            await until(lambda: reaches(first))
+        proxy.up = True
+        await until(lambda: reaches(first))
+        assert role(first) == "standby"
+        assert "another controller is primary" in await refusal(first)
+        assert (await run_job(second, "k")).epoch == job.epoch + 1
+
+
+async def test_a_stopped_primary_is_followed_and_follows_again(store_url: str) -> None:
+    async with pair(store_url) as (first, second, _, _):
+        epochs = [(await run_job(first, "a")).epoch]
+        await first.__aexit__(None, None, None)
+        await until(lambda: role(second) == "primary")
+        epochs.append((await run_job(second, "b")).epoch)
+        async with ControllerApp(first.config) as third:  # its id is too low by now
+            assert role(third) == "standby"
+            await second.__aexit__(None, None, None)
+            await until(lambda: role(third) == "primary")
+            epochs.append((await run_job(third, "c")).epoch)
+            assert [job.name for job in coordinator(third).jobs()] == ["a", "b", "c"]
+        assert epochs == [1, 2, 3]
+
+
+async def test_joins_that_wait_when_the_primary_is_demoted_hear_of_it(store_url: str) -> None:
+    async with pair(store_url) as (first, _, _, switch):
+        at = coordinator(first)
+        await at.create(JobSpec("j", 2), 0.0)
+        waiting = asyncio.create_task(at.join("j", 0, endpoint(0), HANG_S))
+        async with ControllerApp(config(switch.grpc_addr, store_url, 9)) as new:
+            with pytest.raises(StandbyError, match="standby: another controller is primary"):
+                await waiting
+            assert role(new) == "primary"
             assert role(first) == "standby"
-            assert "another controller is primary" in await refusal(first)
-            assert (await run_job(second, "k")).epoch == job.epoch + 1
-
-    drive(scenario())
+            assert (await run_job(new, "j")).state is JobState.RUNNING  # nobody is in it
 
 
-def test_a_stopped_primary_is_followed_and_follows_again(store_url: str) -> None:
-    async def scenario() -> None:
-        async with pair(store_url) as (first, second, _, _):
-            epochs = [(await run_job(first, "a")).epoch]
-            await first.__aexit__(None, None, None)
-            await until(lambda: role(second) == "primary")
-            epochs.append((await run_job(second, "b")).epoch)
-            async with ControllerApp(first.config) as third:  # its id is too low by now
-                assert role(third) == "standby"
-                await second.__aexit__(None, None, None)
-                await until(lambda: role(third) == "primary")
-                epochs.append((await run_job(third, "c")).epoch)
-                assert [job.name for job in coordinator(third).jobs()] == ["a", "b", "c"]
-            assert epochs == [1, 2, 3]
-
-    drive(scenario())
-
-
-def test_joins_that_wait_when_the_primary_is_demoted_hear_of_it(store_url: str) -> None:
-    async def scenario() -> None:
-        async with pair(store_url) as (first, _, _, switch):
-            at = coordinator(first)
-            await at.create(JobSpec("j", 2), 0.0)
-            waiting = asyncio.create_task(at.join("j", 0, endpoint(0), HANG_S))
-            async with ControllerApp(config(switch.grpc_addr, store_url, 9)) as new:
-                with pytest.raises(StandbyError, match="standby: another controller is primary"):
-                    await waiting
-                assert role(new) == "primary"
-                assert role(first) == "standby"
-                assert (await run_job(new, "j")).state is JobState.RUNNING  # nobody is in it
-
-    drive(scenario())
+async def test_the_switch_restarts_under_two_controllers(store_url: str) -> None:
+    async with pair(store_url) as (first, second, _, switch):
+        await run_job(first, "j")
+        await asyncio.to_thread(switch.stop)
+        again = SoftSwitch([UdpPort(1)], grpc_addr=switch.grpc_addr)
+        await asyncio.to_thread(again.start)
+        try:
+            await until(lambda: {role(first), role(second)} == {"primary", "standby"})
+            await until(lambda: first._supervisor is not None and not first._supervisor.unreachable)
+            primary = first if role(first) == "primary" else second
+            await until(lambda: not coordinator(primary).jobs())
+            # The next one; or by the clock, where one set the pipeline and the other took over.
+            assert (await run_job(primary, "j")).epoch >= 2
+        finally:
+            await asyncio.to_thread(again.stop)
 
 
-def test_the_switch_restarts_under_two_controllers(store_url: str) -> None:
-    async def scenario() -> None:
-        async with pair(store_url) as (first, second, _, switch):
-            await run_job(first, "j")
-            await asyncio.to_thread(switch.stop)
-            again = SoftSwitch([UdpPort(1)], grpc_addr=switch.grpc_addr)
-            await asyncio.to_thread(again.start)
-            try:
-                await until(lambda: {role(first), role(second)} == {"primary", "standby"})
-                await until(
-                    lambda: first._supervisor is not None and not first._supervisor.unreachable
-                )
-                primary = first if role(first) == "primary" else second
-                await until(lambda: not coordinator(primary).jobs())
-                # The next one; or by the clock, where one set the pipeline and the other took over.
-                assert (await run_job(primary, "j")).epoch >= 2
-            finally:
-                await asyncio.to_thread(again.stop)
-
-    drive(scenario())
-
-
-def test_a_controller_that_is_overtaken_while_it_starts_is_on_standby(
+async def test_a_controller_that_is_overtaken_while_it_starts_is_on_standby(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario() -> None:
-        with SoftSwitch([UdpPort(1)]) as switch:
-            first = ControllerApp(config(switch.grpc_addr, store_url, 3))
-            second = ControllerApp(config(switch.grpc_addr, store_url, 5))
-            set_pipeline = P4RuntimeSession.set_pipeline
-            overtaken: list[ControllerApp] = []
+    with SoftSwitch([UdpPort(1)]) as switch:
+        first = ControllerApp(config(switch.grpc_addr, store_url, 3))
+        second = ControllerApp(config(switch.grpc_addr, store_url, 5))
+        set_pipeline = P4RuntimeSession.set_pipeline
+        overtaken: list[ControllerApp] = []
 
-            async def set_late(session: P4RuntimeSession) -> bool:
-                if not overtaken:
-                    overtaken.append(second)
-                    await second.__aenter__()
-                return await set_pipeline(session)
+        async def set_late(session: P4RuntimeSession) -> bool:
+            if not overtaken:
+                overtaken.append(second)
+                await second.__aenter__()
+            return await set_pipeline(session)
 
-            monkeypatch.setattr(P4RuntimeSession, "set_pipeline", set_late)
-            async with first:
-                assert role(first) == "standby"
-                await until(lambda: role(second) == "primary")
-                assert (await run_job(second, "j")).state is JobState.RUNNING
-            await second.__aexit__(None, None, None)
-
-    drive(scenario())
+        monkeypatch.setattr(P4RuntimeSession, "set_pipeline", set_late)
+        async with first:
+            assert role(first) == "standby"
+            await until(lambda: role(second) == "primary")
+            assert (await run_job(second, "j")).state is JobState.RUNNING
+        await second.__aexit__(None, None, None)
 
 
-def test_without_a_store_there_is_nothing_to_take_over() -> None:
-    async def scenario() -> None:
-        with SoftSwitch([UdpPort(1)]) as switch:
-            async with ControllerApp(config(switch.grpc_addr, "", 5)):
-                with pytest.raises(SwitchError, match=r"another controller is primary .*id 5"):
-                    async with ControllerApp(config(switch.grpc_addr, "", 4)):
-                        pass
-
-    drive(scenario())
+async def test_without_a_store_there_is_nothing_to_take_over() -> None:
+    with SoftSwitch([UdpPort(1)]) as switch:
+        async with ControllerApp(config(switch.grpc_addr, "", 5)):
+            with pytest.raises(SwitchError, match=r"another controller is primary .*id 5"):
+                async with ControllerApp(config(switch.grpc_addr, "", 4)):
+                    pass
 
 
-def test_two_controllers_with_one_election_id(store_url: str) -> None:
-    async def scenario() -> None:
-        with SoftSwitch([UdpPort(1)]) as switch:
-            settings = config(switch.grpc_addr, store_url, 1)
-            async with ControllerApp(settings) as first, ControllerApp(settings) as second:
-                assert (role(first), role(second)) == ("primary", "standby")
-                await first.__aexit__(None, None, None)
-                await until(lambda: role(second) == "primary")
-
-    drive(scenario())
+async def test_two_controllers_with_one_election_id(store_url: str) -> None:
+    with SoftSwitch([UdpPort(1)]) as switch:
+        settings = config(switch.grpc_addr, store_url, 1)
+        async with ControllerApp(settings) as first, ControllerApp(settings) as second:
+            assert (role(first), role(second)) == ("primary", "standby")
+            await first.__aexit__(None, None, None)
+            await until(lambda: role(second) == "primary")

@@ -18,7 +18,8 @@ from ina.controller.store import Claim, Store
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.controller.test_standby import config, coordinator, role, run_job
-from tests.controller.test_switch_restart import drive, until
+from tests.controller.test_switch_restart import until
+from tests.worlds.loops import drive
 
 
 async def call(at: Coordinator) -> None:

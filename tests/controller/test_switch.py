@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address
 from typing import Any, cast
 
@@ -35,16 +35,13 @@ from ina.trees.slots import SlotRange
 from tests.controller.proxy import Proxy
 from tests.controller.switches import job_at, of_jobs, plan_here
 from tests.controller.workers import workers_of
+from tests.worlds.loops import drive
 
 
 @pytest.fixture
 def switch() -> Iterator[SoftSwitch]:
     with SoftSwitch([UdpPort(1)]) as running:
         yield running
-
-
-def drive(scenario: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(scenario, 120))
 
 
 def config_for(switch: SoftSwitch, listen: str = "127.0.0.1:0") -> Config:
@@ -97,185 +94,153 @@ class OrderKeeper:
         return getattr(self._session, name)
 
 
-def test_members_go_in_last_and_out_first(switch: SoftSwitch) -> None:
-    async def scenario() -> None:
-        writer, _ = await prepared(switch)
-        keeper = OrderKeeper(writer.session)
-        writer.session = cast(SwitchSession, keeper)
-        plan = plan_here(two_workers(5))
-        await writer.install(plan, (7,), 5)
-        assert keeper.log[-2:] == [f"insert {names.MEMBERS}"] * 2
-        assert keeper.log[-3] == f"insert {names.JOBS}"
-        keeper.log.clear()
-        await writer.remove(plan)
-        assert keeper.log[:2] == [f"delete {names.MEMBERS}"] * 2
-        assert keeper.log[2] == f"delete {names.JOBS}"
-        await keeper.close()
-
-    drive(scenario())
+async def test_members_go_in_last_and_out_first(switch: SoftSwitch) -> None:
+    writer, _ = await prepared(switch)
+    keeper = OrderKeeper(writer.session)
+    writer.session = cast(SwitchSession, keeper)
+    plan = plan_here(two_workers(5))
+    await writer.install(plan, (7,), 5)
+    assert keeper.log[-2:] == [f"insert {names.MEMBERS}"] * 2
+    assert keeper.log[-3] == f"insert {names.JOBS}"
+    keeper.log.clear()
+    await writer.remove(plan)
+    assert keeper.log[:2] == [f"delete {names.MEMBERS}"] * 2
+    assert keeper.log[2] == f"delete {names.JOBS}"
+    await keeper.close()
 
 
-def test_what_a_job_has_goes_in_a_message_a_table(switch: SoftSwitch) -> None:
+async def test_what_a_job_has_goes_in_a_message_a_table(switch: SoftSwitch) -> None:
     """A switch may be far away, and a job has a hundred entries."""
 
-    async def scenario() -> None:
-        writer, _ = await prepared(switch)
-        keeper = OrderKeeper(writer.session)
-        writer.session = cast(SwitchSession, keeper)
-        plan = plan_here(two_workers(5))
-        items = [item for stage in plan.stages for item in stage]
-        await writer.insert(items)
-        order = [line for line, _ in itertools.groupby(keeper.log)]
-        assert keeper.calls == len(order) < len(items)
-        assert set((await writer.read_state()).items) >= set(items)
-        keeper.calls = 0
-        await writer.delete(reversed(items))
-        assert keeper.calls == len(order)
-        assert not set((await writer.read_state()).items) & set(items)
-        await keeper.close()
-
-    drive(scenario())
+    writer, _ = await prepared(switch)
+    keeper = OrderKeeper(writer.session)
+    writer.session = cast(SwitchSession, keeper)
+    plan = plan_here(two_workers(5))
+    items = [item for stage in plan.stages for item in stage]
+    await writer.insert(items)
+    order = [line for line, _ in itertools.groupby(keeper.log)]
+    assert keeper.calls == len(order) < len(items)
+    assert set((await writer.read_state()).items) >= set(items)
+    keeper.calls = 0
+    await writer.delete(reversed(items))
+    assert keeper.calls == len(order)
+    assert not set((await writer.read_state()).items) & set(items)
+    await keeper.close()
 
 
-def test_a_failed_install_leaves_nothing(switch: SoftSwitch) -> None:
-    async def scenario() -> None:
-        writer, _ = await prepared(switch)
-        plan = plan_here(two_workers(5))
-        in_the_way = replace(plan.members[1][0], params=(("worker_bit", 4),))
-        await writer.session.insert([in_the_way])
-        with pytest.raises(
-            SwitchError, match=r"switch 127.0.0.1:\d+ device 1: .*members: there is an entry"
-        ):
-            await writer.install(plan, (7,), 5)
-        assert [entry.table for entry in await writer.read_entries()] == [names.JOBS]  # the mark
-        assert await writer.read_groups() == []
-        await writer.session.close()
-
-    drive(scenario())
+async def test_a_failed_install_leaves_nothing(switch: SoftSwitch) -> None:
+    writer, _ = await prepared(switch)
+    plan = plan_here(two_workers(5))
+    in_the_way = replace(plan.members[1][0], params=(("worker_bit", 4),))
+    await writer.session.insert([in_the_way])
+    with pytest.raises(
+        SwitchError, match=r"switch 127.0.0.1:\d+ device 1: .*members: there is an entry"
+    ):
+        await writer.install(plan, (7,), 5)
+    assert [entry.table for entry in await writer.read_entries()] == [names.JOBS]  # the mark
+    assert await writer.read_groups() == []
+    await writer.session.close()
 
 
-def test_what_was_installed_is_read_back_and_what_is_not_ours_is_not(switch: SoftSwitch) -> None:
-    async def scenario() -> None:
-        first, mark = await prepared(switch)
-        assert mark is None
-        plan = plan_here(two_workers(5))
-        await first.install(plan, (7,), 5)
-        other = Entry(names.DMAC, (("dst_mac", 9),), names.FORWARD, (("port", 1),))
-        await first.session.insert([other])
-        await first.session.close()
-        second, mark = await prepared(switch)
-        assert mark == 5
-        state = await second.read_state()
-        nothing_to_do = compare({7: [item for stage in plan.stages for item in stage]}, state)
-        assert nothing_to_do == Difference()
-        await second.delete(compare({7: []}, state).extra)
-        assert (await second.read_state()).items == ()
-        assert sorted(entry.table for entry in await second.read_entries()) == [
-            names.JOBS,
-            names.DMAC,
-        ]
-        await second.session.close()
-
-    drive(scenario())
-
-
-def test_only_one_controller_is_primary(switch: SoftSwitch) -> None:
-    async def scenario() -> None:
-        primary, _ = await prepared(switch, election_id=5)
-        with pytest.raises(SwitchError, match=r"another controller is primary \(election id 5\)"):
-            await P4RuntimeSession.connect(switch.grpc_addr, 1, election_id=4)
-        await primary.read_groups()
-        await primary.session.close()
-
-    drive(scenario())
+async def test_what_was_installed_is_read_back_and_what_is_not_ours_is_not(
+    switch: SoftSwitch,
+) -> None:
+    first, mark = await prepared(switch)
+    assert mark is None
+    plan = plan_here(two_workers(5))
+    await first.install(plan, (7,), 5)
+    other = Entry(names.DMAC, (("dst_mac", 9),), names.FORWARD, (("port", 1),))
+    await first.session.insert([other])
+    await first.session.close()
+    second, mark = await prepared(switch)
+    assert mark == 5
+    state = await second.read_state()
+    nothing_to_do = compare({7: [item for stage in plan.stages for item in stage]}, state)
+    assert nothing_to_do == Difference()
+    await second.delete(compare({7: []}, state).extra)
+    assert (await second.read_state()).items == ()
+    assert sorted(entry.table for entry in await second.read_entries()) == [
+        names.JOBS,
+        names.DMAC,
+    ]
+    await second.session.close()
 
 
-def test_a_demoted_controller_stops_writing(switch: SoftSwitch) -> None:
-    async def scenario() -> None:
-        former, _ = await prepared(switch, election_id=5)
-        usurper, _ = await prepared(switch, election_id=6)
-        with pytest.raises(SwitchError):
-            await former.install(plan_here(two_workers(9)), (7,), 9)
-        assert [entry.table for entry in await usurper.read_entries()] == [names.JOBS]
-        await former.session.close()
-        await usurper.session.close()
-
-    drive(scenario())
+async def test_only_one_controller_is_primary(switch: SoftSwitch) -> None:
+    primary, _ = await prepared(switch, election_id=5)
+    with pytest.raises(SwitchError, match=r"another controller is primary \(election id 5\)"):
+        await P4RuntimeSession.connect(switch.grpc_addr, 1, election_id=4)
+    await primary.read_groups()
+    await primary.session.close()
 
 
-def test_a_switch_that_is_not_there() -> None:
-    async def scenario() -> None:
-        with pytest.raises(SwitchError, match=r"switch 127.0.0.1:1 device 1: ") as caught:
-            await P4RuntimeSession.connect("127.0.0.1:1", 1, timeout_s=0.5)
-        assert "\n" not in str(caught.value)
+async def test_a_demoted_controller_stops_writing(switch: SoftSwitch) -> None:
+    former, _ = await prepared(switch, election_id=5)
+    usurper, _ = await prepared(switch, election_id=6)
+    with pytest.raises(SwitchError):
+        await former.install(plan_here(two_workers(9)), (7,), 9)
+    assert [entry.table for entry in await usurper.read_entries()] == [names.JOBS]
+    await former.session.close()
+    await usurper.session.close()
 
-    drive(scenario())
+
+async def test_a_switch_that_is_not_there() -> None:
+    with pytest.raises(SwitchError, match=r"switch 127.0.0.1:1 device 1: ") as caught:
+        await P4RuntimeSession.connect("127.0.0.1:1", 1, timeout_s=0.5)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("what", ["a write", "a read", "a program"])
-def test_a_call_whose_session_is_closed_meanwhile_fails(switch: SoftSwitch, what: str) -> None:
+async def test_a_call_whose_session_is_closed_meanwhile_fails(
+    switch: SoftSwitch, what: str
+) -> None:
     """It is no cancelled task: who started a job with it has to hear that it failed."""
 
-    async def scenario() -> None:
-        async with Proxy(switch.grpc_addr) as proxy:
-            session = await P4RuntimeSession.connect(proxy.address, 1, compiled(64))
-            await session.set_pipeline()
-            proxy.silent = True
-            group = Group(1, ((1, 0),))
-            calls: dict[str, Any] = {
-                "a write": lambda: session.insert([group]),
-                "a read": session.read_groups,
-                "a program": lambda: session.set_pipeline(anew=True),
-            }
-            call = asyncio.ensure_future(calls[what]())
-            await asyncio.sleep(0.1)
-            await session.close()
-            with pytest.raises(SwitchError, match="the session is closed"):
-                await call
-
-    drive(scenario())
+    async with Proxy(switch.grpc_addr) as proxy:
+        session = await P4RuntimeSession.connect(proxy.address, 1, compiled(64))
+        await session.set_pipeline()
+        proxy.silent = True
+        group = Group(1, ((1, 0),))
+        calls: dict[str, Any] = {
+            "a write": lambda: session.insert([group]),
+            "a read": session.read_groups,
+            "a program": lambda: session.set_pipeline(anew=True),
+        }
+        call = asyncio.ensure_future(calls[what]())
+        await asyncio.sleep(0.1)
+        await session.close()
+        with pytest.raises(SwitchError, match="the session is closed"):
+            await call
 
 
-def test_another_device_id_is_refused(switch: SoftSwitch) -> None:
-    async def scenario() -> None:
-        with pytest.raises(SwitchError, match=r"device 2: "):
-            await P4RuntimeSession.connect(switch.grpc_addr, 2)
-
-    drive(scenario())
+async def test_another_device_id_is_refused(switch: SoftSwitch) -> None:
+    with pytest.raises(SwitchError, match=r"device 2: "):
+        await P4RuntimeSession.connect(switch.grpc_addr, 2)
 
 
-def test_a_switch_that_stops_is_an_error_of_the_next_call(switch: SoftSwitch) -> None:
-    async def scenario() -> None:
-        writer, _ = await prepared(switch)
-        await asyncio.to_thread(switch.stop)
-        with pytest.raises(SwitchError, match=r"switch 127.0.0.1:\d+ device 1: ") as caught:
-            await writer.install(plan_here(two_workers(5)), (7,), 5)
-        assert "\n" not in str(caught.value)
-        await writer.session.close()
-
-    drive(scenario())
+async def test_a_switch_that_stops_is_an_error_of_the_next_call(switch: SoftSwitch) -> None:
+    writer, _ = await prepared(switch)
+    await asyncio.to_thread(switch.stop)
+    with pytest.raises(SwitchError, match=r"switch 127.0.0.1:\d+ device 1: ") as caught:
+        await writer.install(plan_here(two_workers(5)), (7,), 5)
+    assert "\n" not in str(caught.value)
+    await writer.session.close()
 
 
-def test_a_listen_address_in_use(switch: SoftSwitch) -> None:
-    async def scenario() -> None:
-        async with ControllerApp(config_for(switch)) as first:
-            with pytest.raises(ListenError, match=f"cannot listen on {first.listen_addr}: Address"):
-                async with ControllerApp(config_for(switch, first.listen_addr)):
-                    pass
-
-    drive(scenario())
+async def test_a_listen_address_in_use(switch: SoftSwitch) -> None:
+    async with ControllerApp(config_for(switch)) as first:
+        with pytest.raises(ListenError, match=f"cannot listen on {first.listen_addr}: Address"):
+            async with ControllerApp(config_for(switch, first.listen_addr)):
+                pass
 
 
-def test_a_pipeline_is_set_only_if_another_runs(switch: SoftSwitch) -> None:
-    async def scenario() -> None:
-        writer, _ = await prepared(switch)
-        assert not await writer.session.set_pipeline()
-        other = await connect(switch, 256, 2)
-        assert await other.set_pipeline()
-        await other.close()
-        await writer.session.close()
-
-    drive(scenario())
+async def test_a_pipeline_is_set_only_if_another_runs(switch: SoftSwitch) -> None:
+    writer, _ = await prepared(switch)
+    assert not await writer.session.set_pipeline()
+    other = await connect(switch, 256, 2)
+    assert await other.set_pipeline()
+    await other.close()
+    await writer.session.close()
 
 
 def test_groups_are_deleted_before_another_pipeline_is_set(
@@ -328,7 +293,7 @@ def test_a_controller_without_a_store_leaves_what_it_does_not_know_alone(
     assert "6 entries that no job in the store owns (job numbers 1)" in caplog.text
 
 
-def test_hosts_behind_other_ports_are_installed_as_configured(switch: SoftSwitch) -> None:
+async def test_hosts_behind_other_ports_are_installed_as_configured(switch: SoftSwitch) -> None:
     document = {
         "listen": "127.0.0.1:0",
         "switch": {"grpc_addr": switch.grpc_addr, "values": 64, "data_port": 4},
@@ -345,19 +310,16 @@ def test_hosts_behind_other_ports_are_installed_as_configured(switch: SoftSwitch
             for join in [workers.join("j", rank, host=host) for rank, host in enumerate(hosts)]:
                 join.result()
 
-    async def scenario() -> None:
-        async with ControllerApp(make_config(document, "test")) as controller:
-            await asyncio.to_thread(one_job, controller.listen_addr)
-            entries = of_jobs(await controller.show())
-        ports = [entry.match.split()[0] for entry in entries if entry.table == "members"]
-        assert ports == ["ingress_port=2", "ingress_port=3", "ingress_port=4"]
-        macs = [entry.action.split(",")[0] for entry in entries if entry.table == "receivers"]
-        assert macs == [
-            "address(dst_mac=0a:00:00:00:00:09",
-            "address(dst_mac=02:00:0a:00:00:02",
-            "address(dst_mac=02:00:0a:00:00:03",
-        ]
-        (group,) = [entry.action for entry in entries if entry.table == "multicast group"]
-        assert group == "replicate(2#1 3#2 4#3)"
-
-    drive(scenario())
+    async with ControllerApp(make_config(document, "test")) as controller:
+        await asyncio.to_thread(one_job, controller.listen_addr)
+        entries = of_jobs(await controller.show())
+    ports = [entry.match.split()[0] for entry in entries if entry.table == "members"]
+    assert ports == ["ingress_port=2", "ingress_port=3", "ingress_port=4"]
+    macs = [entry.action.split(",")[0] for entry in entries if entry.table == "receivers"]
+    assert macs == [
+        "address(dst_mac=0a:00:00:00:00:09",
+        "address(dst_mac=02:00:0a:00:00:02",
+        "address(dst_mac=02:00:0a:00:00:03",
+    ]
+    (group,) = [entry.action for entry in entries if entry.table == "multicast group"]
+    assert group == "replicate(2#1 3#2 4#3)"

@@ -33,7 +33,7 @@ from ina.tables.p4runtime import P4RuntimeSession
 from tests.controller.proxy import Proxy
 from tests.controller.switches import memory_of
 from tests.controller.test_standby import coordinator, role, run_job
-from tests.controller.test_switch_restart import drive, until
+from tests.controller.test_switch_restart import until
 from tests.controller.workers import workers_of
 
 NAMES = ("a", "b")
@@ -137,248 +137,215 @@ def test_a_switch_that_is_not_reached_gets_no_job_while_another_is(
     assert first_with_room("j", 0, switches) == placed
 
 
-def test_workers_are_told_their_switch_and_sum_there() -> None:
-    async def scenario() -> None:
-        async with place() as at, ControllerApp(at.config(proxied=False)) as app:
-            filling = [await run_job(app, name) for name in ("j", "k")]
-            assert {job.switch for job in filling} == {"a"}
+async def test_workers_are_told_their_switch_and_sum_there() -> None:
+    async with place() as at, ControllerApp(at.config(proxied=False)) as app:
+        filling = [await run_job(app, name) for name in ("j", "k")]
+        assert {job.switch for job in filling} == {"a"}
 
-            def train() -> None:
-                with workers_of(app.listen_addr) as workers:
-                    reply = workers.create("seen", 2)
-                    told = (reply.switch, reply.switch_udp_port)
-                    assert told == ("b", at.switches["b"].udp_address(1)[1])
-                    with Session.join(app.listen_addr, "sums", 0, 1) as session:
-                        total = session.all_reduce(np.arange(1000, dtype=np.int32))
-                        assert (total == np.arange(1000)).all()
-                        counters = workers.show("b").counters
-                        sums = [c.packets for c in counters if c.name == "job_results"]
-                        assert sum(sums) >= 1000 / 64
+        def train() -> None:
+            with workers_of(app.listen_addr) as workers:
+                reply = workers.create("seen", 2)
+                told = (reply.switch, reply.switch_udp_port)
+                assert told == ("b", at.switches["b"].udp_address(1)[1])
+                with Session.join(app.listen_addr, "sums", 0, 1) as session:
+                    total = session.all_reduce(np.arange(1000, dtype=np.int32))
+                    assert (total == np.arange(1000)).all()
+                    counters = workers.show("b").counters
+                    sums = [c.packets for c in counters if c.name == "job_results"]
+                    assert sum(sums) >= 1000 / 64
 
-            await asyncio.to_thread(train)
-            with pytest.raises(NoRoomError, match=r"switch a: all 2 .* switch b: all 2 "):
-                await asyncio.gather(*(run_job(app, name) for name in ("l", "m", "n")))
-
-    drive(scenario())
+        await asyncio.to_thread(train)
+        with pytest.raises(NoRoomError, match=r"switch a: all 2 .* switch b: all 2 "):
+            await asyncio.gather(*(run_job(app, name) for name in ("l", "m", "n")))
 
 
-def test_numbers_and_epochs_are_one_controller_s_and_slots_each_switch_s() -> None:
-    async def scenario() -> None:
-        async with place() as at, ControllerApp(at.config(proxied=False)) as app:
-            jobs = [await run_job(app, name) for name in "jklm"]
-            assert [job.switch for job in jobs] == ["a", "a", "b", "b"]
-            assert len({job.number for job in jobs}) == 4
-            assert [job.epoch for job in jobs] == [1, 2, 3, 4]
-            assert [memory_of(job).first for job in jobs] == [0, 4096, 0, 4096]
-            assert await counts(app) == [12, 12]
-
-    drive(scenario())
+async def test_numbers_and_epochs_are_one_controller_s_and_slots_each_switch_s() -> None:
+    async with place() as at, ControllerApp(at.config(proxied=False)) as app:
+        jobs = [await run_job(app, name) for name in "jklm"]
+        assert [job.switch for job in jobs] == ["a", "a", "b", "b"]
+        assert len({job.number for job in jobs}) == 4
+        assert [job.epoch for job in jobs] == [1, 2, 3, 4]
+        assert [memory_of(job).first for job in jobs] == [0, 4096, 0, 4096]
+        assert await counts(app) == [12, 12]
 
 
-def test_an_operator_names_the_switch() -> None:
-    async def scenario() -> None:
-        async with place() as at, ControllerApp(at.config(proxied=False)) as app:
-            await run_job(app, "j")
+async def test_an_operator_names_the_switch() -> None:
+    async with place() as at, ControllerApp(at.config(proxied=False)) as app:
+        await run_job(app, "j")
 
-            def ask() -> None:
-                with grpc.insecure_channel(app.listen_addr) as channel:
-                    stub = OperatorStub(channel)
-                    for call in (
-                        lambda switch: stub.ShowSwitch(pb2.ShowSwitchRequest(switch=switch)),
-                        lambda switch: stub.RemoveForeign(pb2.RemoveForeignRequest(switch=switch)),
-                    ):
-                        with pytest.raises(grpc.RpcError, match=r"name a switch: .* has a, b"):
-                            call("")
-                        with pytest.raises(grpc.RpcError, match="no switch is called 'c'"):
-                            call("c")
-                        call("b")
-                    about = stub.ShowController(pb2.ShowControllerRequest())
-                    assert [(it.name, it.slots_used) for it in about.switches] == [
-                        ("a", 4096),
-                        ("b", 0),
-                    ]
-                    assert (about.slots_total, about.slots_used) == (2 * 8192, 4096)
-                    assert about.switch_state == "connected"
-                    (job,) = stub.ListJobs(pb2.ListJobsRequest()).jobs
-                    assert job.switch == "a"
+        def ask() -> None:
+            with grpc.insecure_channel(app.listen_addr) as channel:
+                stub = OperatorStub(channel)
+                for call in (
+                    lambda switch: stub.ShowSwitch(pb2.ShowSwitchRequest(switch=switch)),
+                    lambda switch: stub.RemoveForeign(pb2.RemoveForeignRequest(switch=switch)),
+                ):
+                    with pytest.raises(grpc.RpcError, match=r"name a switch: .* has a, b"):
+                        call("")
+                    with pytest.raises(grpc.RpcError, match="no switch is called 'c'"):
+                        call("c")
+                    call("b")
+                about = stub.ShowController(pb2.ShowControllerRequest())
+                assert [(it.name, it.slots_used) for it in about.switches] == [
+                    ("a", 4096),
+                    ("b", 0),
+                ]
+                assert (about.slots_total, about.slots_used) == (2 * 8192, 4096)
+                assert about.switch_state == "connected"
+                (job,) = stub.ListJobs(pb2.ListJobsRequest()).jobs
+                assert job.switch == "a"
 
-            await asyncio.to_thread(ask)
-
-    drive(scenario())
+        await asyncio.to_thread(ask)
 
 
-def test_a_switch_that_is_away_stops_its_own_jobs_alone_and_agrees_when_it_is_back() -> None:
-    async def scenario() -> None:
-        async with place() as at, ControllerApp(at.config(proxied=True)) as app:
-            jobs = [await run_job(app, name) for name in "jkl"]
-            before = await counts(app)
-            with coordinator(app).events.subscribe() as events:
-                await at.cut("a")
-                await until(lambda: states(app) == ["unreachable", "connected"])
-                seen = await anext(events)
-            assert (seen.kind, seen.switch) == (pb2.SWITCH_UNREACHABLE, "a")
-            assert role(app) == "primary"
-            m = await run_job(app, "m")
-            assert m.switch == "b"
-            with pytest.raises(SwitchError):
-                await coordinator(app).evict("j", "test")
-            await coordinator(app).evict("l", "test")
-            at.mend()
+async def test_a_switch_that_is_away_stops_its_own_jobs_alone_and_agrees_when_it_is_back() -> None:
+    async with place() as at, ControllerApp(at.config(proxied=True)) as app:
+        jobs = [await run_job(app, name) for name in "jkl"]
+        before = await counts(app)
+        with coordinator(app).events.subscribe() as events:
+            await at.cut("a")
+            await until(lambda: states(app) == ["unreachable", "connected"])
+            seen = await anext(events)
+        assert (seen.kind, seen.switch) == (pb2.SWITCH_UNREACHABLE, "a")
+        assert role(app) == "primary"
+        m = await run_job(app, "m")
+        assert m.switch == "b"
+        with pytest.raises(SwitchError):
+            await coordinator(app).evict("j", "test")
+        await coordinator(app).evict("l", "test")
+        at.mend()
+        await until(lambda: states(app) == ["connected", "connected"])
+        await until(lambda: jobs[0].state is JobState.GONE)
+        assert (jobs[1].state, m.state) == (JobState.RUNNING, JobState.RUNNING)
+        assert [n - was for n, was in zip(await counts(app), before, strict=True)] == [-6, 0]
+
+
+async def test_a_switch_that_restarts_ends_its_own_jobs_alone() -> None:
+    async with place() as at, ControllerApp(at.config(proxied=True)) as app:
+        lost, _, kept = [await run_job(app, name) for name in "jkl"]
+        former = at.switches["a"]
+        await asyncio.to_thread(former.stop)
+        with SoftSwitch([UdpPort(1)], grpc_addr=former.grpc_addr):
+            await until(lambda: lost.state is JobState.GONE)
             await until(lambda: states(app) == ["connected", "connected"])
-            await until(lambda: jobs[0].state is JobState.GONE)
-            assert (jobs[1].state, m.state) == (JobState.RUNNING, JobState.RUNNING)
-            assert [n - was for n, was in zip(await counts(app), before, strict=True)] == [-6, 0]
-
-    drive(scenario())
+            assert kept.state is JobState.RUNNING
+            assert (await run_job(app, "n")).switch == "a"
 
 
-def test_a_switch_that_restarts_ends_its_own_jobs_alone() -> None:
-    async def scenario() -> None:
-        async with place() as at, ControllerApp(at.config(proxied=True)) as app:
-            lost, _, kept = [await run_job(app, name) for name in "jkl"]
-            former = at.switches["a"]
-            await asyncio.to_thread(former.stop)
-            with SoftSwitch([UdpPort(1)], grpc_addr=former.grpc_addr):
-                await until(lambda: lost.state is JobState.GONE)
-                await until(lambda: states(app) == ["connected", "connected"])
-                assert kept.state is JobState.RUNNING
-                assert (await run_job(app, "n")).switch == "a"
-
-    drive(scenario())
-
-
-def test_a_controller_starts_though_one_of_its_switches_is_away(
+async def test_a_controller_starts_though_one_of_its_switches_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # gRPC tries again for so long, whatever it is told.
     waits = P4RuntimeSession.connect.__func__.__kwdefaults__  # type: ignore[attr-defined]
     monkeypatch.setitem(waits, "timeout_s", 1.5)
 
-    async def scenario() -> None:
-        async with place(f"sqlite:///{tmp_path / 'store.db'}") as at:
-            async with ControllerApp(at.config(proxied=True)) as app:
-                for name in "jkl":
-                    await run_job(app, name)
-                before = await counts(app)
-            await at.cut("a")
-            async with ControllerApp(at.config(proxied=True)) as app:
-                assert role(app) == "primary"
-                assert await jobs_by_switch(app) == {"a": ["j", "k"], "b": ["l"]}
-                assert states(app) == ["unreachable", "connected"]
-                at.mend()
-                await until(lambda: states(app) == ["connected", "connected"])
-                assert await counts(app) == before
-            await at.cut("a", "b")
-            with pytest.raises(SwitchError):
-                async with ControllerApp(at.config(proxied=True)):
-                    pass
-
-    drive(scenario())
+    async with place(f"sqlite:///{tmp_path / 'store.db'}") as at:
+        async with ControllerApp(at.config(proxied=True)) as app:
+            for name in "jkl":
+                await run_job(app, name)
+            before = await counts(app)
+        await at.cut("a")
+        async with ControllerApp(at.config(proxied=True)) as app:
+            assert role(app) == "primary"
+            assert await jobs_by_switch(app) == {"a": ["j", "k"], "b": ["l"]}
+            assert states(app) == ["unreachable", "connected"]
+            at.mend()
+            await until(lambda: states(app) == ["connected", "connected"])
+            assert await counts(app) == before
+        await at.cut("a", "b")
+        with pytest.raises(SwitchError):
+            async with ControllerApp(at.config(proxied=True)):
+                pass
 
 
-def test_who_has_the_claim_stays_primary_while_one_switch_is_its(
+async def test_who_has_the_claim_stays_primary_while_one_switch_is_its(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor_module, "MAX_PAUSE_S", 0.2)
 
-    async def scenario() -> None:
-        async with (
-            place(store_url) as at,
-            ControllerApp(at.config(proxied=True, election_id=5)) as first,
-            ControllerApp(at.config(proxied=False, election_id=3)) as second,
-        ):
-            assert (role(first), role(second)) == ("primary", "standby")
-            jobs = [await run_job(first, name) for name in "jkl"]
-            await at.cut("a")  # now nobody writes there, and the other one could
-            await until(lambda: states(first) == ["unreachable", "connected"])
-            await asyncio.sleep(1.0)
-            assert (role(first), role(second)) == ("primary", "standby")
-            at.mend()
-            await until(lambda: states(first) == ["connected", "connected"])
-            await until(lambda: supervisor(first).links["a"].agrees)
-            assert (role(first), role(second)) == ("primary", "standby")
-            assert all(job.state is JobState.RUNNING for job in jobs)
+    async with (
+        place(store_url) as at,
+        ControllerApp(at.config(proxied=True, election_id=5)) as first,
+        ControllerApp(at.config(proxied=False, election_id=3)) as second,
+    ):
+        assert (role(first), role(second)) == ("primary", "standby")
+        jobs = [await run_job(first, name) for name in "jkl"]
+        await at.cut("a")  # now nobody writes there, and the other one could
+        await until(lambda: states(first) == ["unreachable", "connected"])
+        await asyncio.sleep(1.0)
+        assert (role(first), role(second)) == ("primary", "standby")
+        at.mend()
+        await until(lambda: states(first) == ["connected", "connected"])
+        await until(lambda: supervisor(first).links["a"].agrees)
+        assert (role(first), role(second)) == ("primary", "standby")
+        assert all(job.state is JobState.RUNNING for job in jobs)
 
-            await at.cut("a", "b")
-            await until(lambda: role(second) == "primary")
-            await until(lambda: all(link.agrees for link in supervisor(second).links.values()))
-            assert await jobs_by_switch(second) == {"a": ["j", "k"], "b": ["l"]}
-            assert await counts(second) == [12, 6]
-            at.mend()
-            await until(lambda: role(first) == "standby")
-            await until(lambda: states(first) == ["connected", "connected"])
-            assert (await run_job(second, "m")).epoch == 4
-            assert role(second) == "primary"
-
-    drive(scenario())
+        await at.cut("a", "b")
+        await until(lambda: role(second) == "primary")
+        await until(lambda: all(link.agrees for link in supervisor(second).links.values()))
+        assert await jobs_by_switch(second) == {"a": ["j", "k"], "b": ["l"]}
+        assert await counts(second) == [12, 6]
+        at.mend()
+        await until(lambda: role(first) == "standby")
+        await until(lambda: states(first) == ["connected", "connected"])
+        assert (await run_job(second, "m")).epoch == 4
+        assert role(second) == "primary"
 
 
-def test_another_who_takes_all_switches_has_the_claim(tmp_path: Path) -> None:
+async def test_another_who_takes_all_switches_has_the_claim(tmp_path: Path) -> None:
     store_url = f"sqlite:///{tmp_path / 'store.db'}"
 
-    async def scenario() -> None:
-        async with (
-            place(store_url) as at,
-            ControllerApp(at.config(proxied=False, election_id=3)) as first,
-        ):
-            await run_job(first, "j")
-            async with ControllerApp(at.config(proxied=False, election_id=7)) as second:
-                await until(lambda: (role(first), role(second)) == ("standby", "primary"))
-                assert (await run_job(second, "k")).epoch == 2
-            await until(lambda: role(first) == "primary")
-            assert [job.name for job in coordinator(first).jobs()] == ["j", "k"]
-
-    drive(scenario())
+    async with (
+        place(store_url) as at,
+        ControllerApp(at.config(proxied=False, election_id=3)) as first,
+    ):
+        await run_job(first, "j")
+        async with ControllerApp(at.config(proxied=False, election_id=7)) as second:
+            await until(lambda: (role(first), role(second)) == ("standby", "primary"))
+            assert (await run_job(second, "k")).epoch == 2
+        await until(lambda: role(first) == "primary")
+        assert [job.name for job in coordinator(first).jobs()] == ["j", "k"]
 
 
-def test_a_switch_that_an_operator_takes_is_away_until_it_is_given_back() -> None:
+async def test_a_switch_that_an_operator_takes_is_away_until_it_is_given_back() -> None:
     """As ``ina switch shell --take-over`` does."""
 
-    async def scenario() -> None:
-        async with place() as at, ControllerApp(at.config(proxied=False)) as app:
-            await run_job(app, "j")
-            shell = await P4RuntimeSession.connect(at.switches["a"].grpc_addr, 1, election_id=99)
-            await until(lambda: states(app) == ["unreachable", "connected"])
-            assert role(app) == "primary"
-            assert (await run_job(app, "k")).switch == "b"
-            await shell.close()
-            await until(lambda: states(app) == ["connected", "connected"])
-            assert await counts(app) == [6, 6]
-
-    drive(scenario())
+    async with place() as at, ControllerApp(at.config(proxied=False)) as app:
+        await run_job(app, "j")
+        shell = await P4RuntimeSession.connect(at.switches["a"].grpc_addr, 1, election_id=99)
+        await until(lambda: states(app) == ["unreachable", "connected"])
+        assert role(app) == "primary"
+        assert (await run_job(app, "k")).switch == "b"
+        await shell.close()
+        await until(lambda: states(app) == ["connected", "connected"])
+        assert await counts(app) == [6, 6]
 
 
-def test_jobs_of_a_switch_that_is_no_more_are_forgotten(
+async def test_jobs_of_a_switch_that_is_no_more_are_forgotten(
     store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario() -> None:
-        async with place(store_url) as at:
-            settings = at.config(proxied=False)
-            async with ControllerApp(settings) as app:
-                for name in "jkl":
-                    await run_job(app, name)
-            document = settings.document()
-            document["switch"][1]["name"] = "c"
-            async with ControllerApp(make_config(document, "test")) as app:
-                assert [job.name for job in coordinator(app).jobs()] == ["j", "k"]
-
-    drive(scenario())
+    async with place(store_url) as at:
+        settings = at.config(proxied=False)
+        async with ControllerApp(settings) as app:
+            for name in "jkl":
+                await run_job(app, name)
+        document = settings.document()
+        document["switch"][1]["name"] = "c"
+        async with ControllerApp(make_config(document, "test")) as app:
+            assert [job.name for job in coordinator(app).jobs()] == ["j", "k"]
     assert "job 'l': forgotten, for it is on switch 'b'" in caplog.text
 
 
-def test_a_switch_that_is_alone_may_be_called_otherwise(store_url: str) -> None:
-    async def scenario() -> None:
-        with SoftSwitch([UdpPort(1)]) as switch:
-            for name in ("switch", "tor1"):
-                document = {
-                    "listen": "127.0.0.1:0",
-                    "switch": {"name": name, "grpc_addr": switch.grpc_addr, "values": 64},
-                    "store": {"url": store_url},
-                }
-                async with ControllerApp(make_config(document, "test")) as app:
-                    if name == "switch":
-                        await run_job(app, "j")
-                    (job,) = coordinator(app).jobs()
-                    assert (job.switch, job.state) == (name, JobState.RUNNING)
-
-    drive(scenario())
+async def test_a_switch_that_is_alone_may_be_called_otherwise(store_url: str) -> None:
+    with SoftSwitch([UdpPort(1)]) as switch:
+        for name in ("switch", "tor1"):
+            document = {
+                "listen": "127.0.0.1:0",
+                "switch": {"name": name, "grpc_addr": switch.grpc_addr, "values": 64},
+                "store": {"url": store_url},
+            }
+            async with ControllerApp(make_config(document, "test")) as app:
+                if name == "switch":
+                    await run_job(app, "j")
+                (job,) = coordinator(app).jobs()
+                assert (job.switch, job.state) == (name, JobState.RUNNING)

@@ -15,7 +15,6 @@ from ina.controller.job import JobState
 from ina.tables.errors import SwitchError
 from tests.controller.racks import NAMES, Racks
 from tests.controller.test_coordinator_chaos import Killed
-from tests.controller.test_tree_jobs import drive
 
 NOT_HERE = ("own_results", "withdraw", "fail", "evict", "lost", "restore", "epoch.", "remap")
 """Steps that no job of these tests takes; for those of changes see test_change_kill_points."""
@@ -70,66 +69,58 @@ async def bury(racks: Racks, alive: set[asyncio.Task[Any]]) -> None:
 
 @pytest.mark.parametrize("times", TIMES)
 @pytest.mark.parametrize("point", POINTS)
-def test_a_successor_finds_all_or_leaves_nothing(point: str, times: int) -> None:
-    async def scenario() -> None:
-        alive = asyncio.all_tasks()
-        racks = Racks()
-        await racks.start()
-        faults.observer = reaper = Reaper(racks, point, times)
-        life = asyncio.ensure_future(live(racks))
-        while not (life.done() or reaper.is_dead):
-            await asyncio.sleep(0)
+async def test_a_successor_finds_all_or_leaves_nothing(point: str, times: int) -> None:
+    alive = asyncio.all_tasks()
+    racks = Racks()
+    await racks.start()
+    faults.observer = reaper = Reaper(racks, point, times)
+    life = asyncio.ensure_future(live(racks))
+    while not (life.done() or reaper.is_dead):
         await asyncio.sleep(0)
-        faults.observer = None
-        await bury(racks, alive)
-        await racks.start()
-        await racks.until_idle()
-        racks.assert_agrees()
-        jobs = list(racks.registry)
-        assert all(
-            job.state in (JobState.JOINING, JobState.RUNNING, JobState.LEAVING) for job in jobs
-        )
-        for job in jobs:
-            rows = {name: len(racks.sessions[name].rows_of(job.number)) for name in NAMES}
-            runs = job.state is not JobState.JOINING
-            assert rows == dict.fromkeys(NAMES, int(runs)), job.state
-            if runs:
-                await asyncio.gather(*racks.leave_all(job))
-                await racks.until_idle()
-        if not any(job.state is JobState.JOINING for job in jobs):
-            assert set(racks.used().values()) == {0}
-        # Nothing of the former life is in the way of the next one.
-        job = await racks.run("next")
-        assert job.epoch > 0
-        for session in racks.sessions.values():
-            assert len(session.rows_of(job.number)) == 1
-
-    drive(scenario())
+    await asyncio.sleep(0)
+    faults.observer = None
+    await bury(racks, alive)
+    await racks.start()
+    await racks.until_idle()
+    racks.assert_agrees()
+    jobs = list(racks.registry)
+    assert all(job.state in (JobState.JOINING, JobState.RUNNING, JobState.LEAVING) for job in jobs)
+    for job in jobs:
+        rows = {name: len(racks.sessions[name].rows_of(job.number)) for name in NAMES}
+        runs = job.state is not JobState.JOINING
+        assert rows == dict.fromkeys(NAMES, int(runs)), job.state
+        if runs:
+            await asyncio.gather(*racks.leave_all(job))
+            await racks.until_idle()
+    if not any(job.state is JobState.JOINING for job in jobs):
+        assert set(racks.used().values()) == {0}
+    # Nothing of the former life is in the way of the next one.
+    job = await racks.run("next")
+    assert job.epoch > 0
+    for session in racks.sessions.values():
+        assert len(session.rows_of(job.number)) == 1
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("point", ["released.decided", "released.stored", "remove.stage_0"])
-def test_death_while_one_switch_is_away(point: str, name: str) -> None:
-    async def scenario() -> None:
-        alive = asyncio.all_tasks()
-        racks = Racks()
-        await racks.start()
-        job = await racks.run()
-        racks.sessions[name].lost = True
-        faults.observer = reaper = Reaper(racks, point, 1)
-        racks.leave_all(job)
-        while not reaper.is_dead:
-            await asyncio.sleep(0)
-        faults.observer = None
-        await bury(racks, alive)
-        await racks.start(reconcile=[other for other in NAMES if other != name])
-        with pytest.raises(SwitchError):
-            await racks.reconcile(name)
-        racks.sessions[name].lost = False
+async def test_death_while_one_switch_is_away(point: str, name: str) -> None:
+    alive = asyncio.all_tasks()
+    racks = Racks()
+    await racks.start()
+    job = await racks.run()
+    racks.sessions[name].lost = True
+    faults.observer = reaper = Reaper(racks, point, 1)
+    racks.leave_all(job)
+    while not reaper.is_dead:
+        await asyncio.sleep(0)
+    faults.observer = None
+    await bury(racks, alive)
+    await racks.start(reconcile=[other for other in NAMES if other != name])
+    with pytest.raises(SwitchError):
         await racks.reconcile(name)
-        await racks.until_idle()
-        assert len(racks.registry) == 0
-        assert set(racks.used().values()) == {0}
-        assert [session.of_jobs() for session in racks.sessions.values()] == [[], [], []]
-
-    drive(scenario())
+    racks.sessions[name].lost = False
+    await racks.reconcile(name)
+    await racks.until_idle()
+    assert len(racks.registry) == 0
+    assert set(racks.used().values()) == {0}
+    assert [session.of_jobs() for session in racks.sessions.values()] == [[], [], []]

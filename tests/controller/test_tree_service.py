@@ -23,7 +23,6 @@ from ina.controller.windows.job_windows import JobWindows
 from ina.protocol.spec import VERSION, path_of
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.racks import JOB_SLOTS, LEAVES, NAMES, Racks, host
-from tests.controller.test_tree_jobs import drive
 
 CONFIG = make_config(
     {
@@ -95,29 +94,26 @@ async def join(
     return created, joined
 
 
-def test_each_worker_is_told_its_own_first_switch_and_way() -> None:
-    async def scenario() -> None:
-        racks = Racks()
-        await racks.start()
-        service = service_of(racks)
-        hosts = [host(1, 1), host(2, 1), host(1, 2)]
-        answers = await asyncio.gather(
-            *(join(service, "j", rank, str(at), 3) for rank, at in enumerate(hosts))
-        )
-        for (created, joined), leaf, worker in zip(answers, (1, 2, 1), (0, 0, 1), strict=True):
-            at = (f"leaf{leaf}", f"10.9.0.{leaf}", 17760)
-            assert (created.switch, created.switch_host, created.switch_udp_port) == at
-            assert created.slots == JOB_SLOTS
-            (tree,) = joined.trees
-            assert (tree.node, tree.host, tree.udp_port) == at
-            assert (tree.worker, tree.path) == (worker, path_of((leaf - 1, worker)))
-            assert tree.expected_bitmap == 0b11
-            assert (tree.first_lane, tree.lanes) == (0, JOB_SLOTS // 2)
-            assert (joined.world_size, joined.slots) == (3, JOB_SLOTS)
-        job = racks.registry.get("j")
-        assert [job.members[rank].switch_port for rank in range(3)] == [1, 1, 2]
-
-    drive(scenario())
+async def test_each_worker_is_told_its_own_first_switch_and_way() -> None:
+    racks = Racks()
+    await racks.start()
+    service = service_of(racks)
+    hosts = [host(1, 1), host(2, 1), host(1, 2)]
+    answers = await asyncio.gather(
+        *(join(service, "j", rank, str(at), 3) for rank, at in enumerate(hosts))
+    )
+    for (created, joined), leaf, worker in zip(answers, (1, 2, 1), (0, 0, 1), strict=True):
+        at = (f"leaf{leaf}", f"10.9.0.{leaf}", 17760)
+        assert (created.switch, created.switch_host, created.switch_udp_port) == at
+        assert created.slots == JOB_SLOTS
+        (tree,) = joined.trees
+        assert (tree.node, tree.host, tree.udp_port) == at
+        assert (tree.worker, tree.path) == (worker, path_of((leaf - 1, worker)))
+        assert tree.expected_bitmap == 0b11
+        assert (tree.first_lane, tree.lanes) == (0, JOB_SLOTS // 2)
+        assert (joined.world_size, joined.slots) == (3, JOB_SLOTS)
+    job = racks.registry.get("j")
+    assert [job.members[rank].switch_port for rank in range(3)] == [1, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -133,33 +129,27 @@ def test_each_worker_is_told_its_own_first_switch_and_way() -> None:
         ),
     ],
 )
-def test_who_cannot_be_placed_hears_it_when_the_job_is_created(
+async def test_who_cannot_be_placed_hears_it_when_the_job_is_created(
     request_: dict[str, Any], says: str
 ) -> None:
-    async def scenario() -> None:
-        racks = Racks()
-        await racks.start()
-        usual: dict[str, Any] = {"name": "j", "world_size": 2, "wire_version": VERSION}
-        with pytest.raises(Refused, match=says):
-            await service_of(racks).CreateJob(pb2.CreateJobRequest(**(usual | request_)), CALL)
-        assert len(racks.registry) == 0
-
-    drive(scenario())
+    racks = Racks()
+    await racks.start()
+    usual: dict[str, Any] = {"name": "j", "world_size": 2, "wire_version": VERSION}
+    with pytest.raises(Refused, match=says):
+        await service_of(racks).CreateJob(pb2.CreateJobRequest(**(usual | request_)), CALL)
+    assert len(racks.registry) == 0
 
 
-def test_a_switch_that_is_none_is_refused() -> None:
-    async def scenario() -> None:
-        racks = Racks()
-        await racks.start()
-        service = service_of(racks)
-        await racks.coordinator.create(JobSpec("j", 2), 0.0)
-        request = pb2.JoinRequest(
-            name="j", rank=0, host="10.0.1.1", udp_port=1, timeout_s=1, switch="leaf9"
-        )
-        with pytest.raises(Refused, match="job 'j' rank 0: no switch is called 'leaf9'"):
-            await service.Join(request, CALL)
-
-    drive(scenario())
+async def test_a_switch_that_is_none_is_refused() -> None:
+    racks = Racks()
+    await racks.start()
+    service = service_of(racks)
+    await racks.coordinator.create(JobSpec("j", 2), 0.0)
+    request = pb2.JoinRequest(
+        name="j", rank=0, host="10.0.1.1", udp_port=1, timeout_s=1, switch="leaf9"
+    )
+    with pytest.raises(Refused, match="job 'j' rank 0: no switch is called 'leaf9'"):
+        await service.Join(request, CALL)
 
 
 def watched(service: WorkerService, job: Job) -> AsyncIterator[pb2.JobEvent]:
@@ -172,30 +162,27 @@ def watched(service: WorkerService, job: Job) -> AsyncIterator[pb2.JobEvent]:
     return service.Watch(request, CALL)
 
 
-def test_a_worker_hears_of_all_switches_of_its_tree_and_of_no_other() -> None:
-    async def scenario() -> None:
-        racks = Racks()
-        await racks.start()
-        service = service_of(racks)
-        job, near = await racks.run(), await racks.run("near", (1, 1))
-        streams = {it: watched(service, it) for it in (job, near)}
-        heard: dict[Job, list[str]] = {job: [], near: []}
+async def test_a_worker_hears_of_all_switches_of_its_tree_and_of_no_other() -> None:
+    racks = Racks()
+    await racks.start()
+    service = service_of(racks)
+    job, near = await racks.run(), await racks.run("near", (1, 1))
+    streams = {it: watched(service, it) for it in (job, near)}
+    heard: dict[Job, list[str]] = {job: [], near: []}
 
-        async def listen(it: Job) -> None:
-            async for event in streams[it]:
-                if event.kind == pb2.JOB_WINDOWS:
-                    continue  # each stream begins with one
-                heard[it].append(event.switch)
-                if event.switch == "leaf1":
-                    return
+    async def listen(it: Job) -> None:
+        async for event in streams[it]:
+            if event.kind == pb2.JOB_WINDOWS:
+                continue  # each stream begins with one
+            heard[it].append(event.switch)
+            if event.switch == "leaf1":
+                return
 
-        listening = [asyncio.create_task(listen(it)) for it in (job, near)]
-        for _ in range(10):
-            await asyncio.sleep(0)
-        for name in ("spine", "leaf2", "leaf1"):
-            event = pb2.JobEvent(kind=pb2.SWITCH_UNREACHABLE, switch=name)
-            racks.coordinator.events.publish(event)
-        await asyncio.gather(*listening)
-        assert heard == {job: ["spine", "leaf2", "leaf1"], near: ["leaf1"]}
-
-    drive(scenario())
+    listening = [asyncio.create_task(listen(it)) for it in (job, near)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    for name in ("spine", "leaf2", "leaf1"):
+        event = pb2.JobEvent(kind=pb2.SWITCH_UNREACHABLE, switch=name)
+        racks.coordinator.events.publish(event)
+    await asyncio.gather(*listening)
+    assert heard == {job: ["spine", "leaf2", "leaf1"], near: ["leaf1"]}

@@ -16,7 +16,8 @@ from ina.controller.service import supervisor
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.controller.test_standby import config, coordinator, role, run_job
-from tests.controller.test_switch_restart import drive, until
+from tests.controller.test_switch_restart import until
+from tests.worlds.loops import drive
 
 
 def at(settings: Config, udp_port: int) -> Config:
@@ -64,12 +65,9 @@ def test_the_one_that_was_there_before_stands_by_and_says_why(
     assert taken_back.endswith("is that of the one at 127.0.0.1:17001 now")
 
 
-def test_a_standby_that_names_the_switch_otherwise_does_not_start(store_url: str) -> None:
-    async def scenario() -> None:
-        with SoftSwitch([UdpPort(1)]) as switch:
-            async with ControllerApp(at(config(switch.grpc_addr, store_url, 5), 17001)):
-                with pytest.raises(OtherSwitchError, match=r"for the switch at 127\.0\.0\.1:17001"):
-                    async with ControllerApp(at(config(switch.grpc_addr, store_url, 3), 17002)):
-                        pass
-
-    drive(scenario())
+async def test_a_standby_that_names_the_switch_otherwise_does_not_start(store_url: str) -> None:
+    with SoftSwitch([UdpPort(1)]) as switch:
+        async with ControllerApp(at(config(switch.grpc_addr, store_url, 5), 17001)):
+            with pytest.raises(OtherSwitchError, match=r"for the switch at 127\.0\.0\.1:17001"):
+                async with ControllerApp(at(config(switch.grpc_addr, store_url, 3), 17002)):
+                    pass

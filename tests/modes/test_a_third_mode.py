@@ -7,9 +7,8 @@ not so any more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -28,7 +27,7 @@ from ina.tables.values import Count, Counter, Entry, Item, Match, PortState
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import Forest, forest_of
 from ina.trees.tree import Tree
-from tests.controller.racks import JOB_SLOTS, NAMES, TIMEOUT_S, Racks, SlowSession
+from tests.controller.racks import JOB_SLOTS, NAMES, Racks, SlowSession
 
 ADMIT_TOY = "PoolIngress.admission.admit_toy_job"
 ADMIT_TOY_MEMBER = "PoolIngress.admission.admit_toy_member"
@@ -96,93 +95,75 @@ async def sharing() -> Racks:
     return racks
 
 
-def drive(scenario: Coroutine[Any, Any, None]) -> None:
-    async def limited() -> None:
-        await asyncio.wait_for(scenario, TIMEOUT_S)
-
-    asyncio.run(limited())
-
-
 def actions(items: Sequence[Item], table: str) -> set[str]:
     """Of a table's rows."""
     return {it.action for it in items if isinstance(it, Entry) and it.table == table}
 
 
-def test_a_job_of_it_has_the_trees_slots_and_rows_that_it_says() -> None:
-    async def scenario() -> None:
-        racks = await sharing()
-        beside = await racks.run("beside")
-        of_pool = {name: list(session.of_jobs()) for name, session in racks.sessions.items()}
-        job = await racks.run(mode=Toy.name)
-        assert job.mode == Toy.name
-        assert [(it.switch, it.is_shared) for it in job.mapping.forest.trees[0]] == [
-            ("spine", False), ("leaf1", True), ("leaf2", True),
-        ]  # fmt: skip
-        lanes = JOB_SLOTS // 2
-        assert {name: taken.reserved for name, taken in job.mapping.memory.items()} == {
-            "spine": JOB_SLOTS, "leaf1": lanes, "leaf2": lanes,
-        }  # fmt: skip
-        assert usage([job]).slots == 2 * lanes  # of policies' none, of those that it may claim all
-        assert {it.action for it in racks.sessions["leaf1"].rows_of(job.number)} == {ADMIT_TOY}
-        assert {it.action for it in racks.sessions["spine"].rows_of(job.number)} == {
-            names.ADMIT_JOB
-        }
-        for name, session in racks.sessions.items():
-            new = [it for it in session.of_jobs() if it not in of_pool[name]]
-            found = actions(new, names.MEMBERS)
-            assert found - {names.ADMIT_PARENT} == {ADMIT_TOY_MEMBER}
-            assert len(session.of_jobs()) == len(of_pool[name]) + len(new)
-        racks.assert_agrees()
-        assert beside.mode != job.mode
-
-    drive(scenario())
+async def test_a_job_of_it_has_the_trees_slots_and_rows_that_it_says() -> None:
+    racks = await sharing()
+    beside = await racks.run("beside")
+    of_pool = {name: list(session.of_jobs()) for name, session in racks.sessions.items()}
+    job = await racks.run(mode=Toy.name)
+    assert job.mode == Toy.name
+    assert [(it.switch, it.is_shared) for it in job.mapping.forest.trees[0]] == [
+        ("spine", False), ("leaf1", True), ("leaf2", True),
+    ]  # fmt: skip
+    lanes = JOB_SLOTS // 2
+    assert {name: taken.reserved for name, taken in job.mapping.memory.items()} == {
+        "spine": JOB_SLOTS, "leaf1": lanes, "leaf2": lanes,
+    }  # fmt: skip
+    assert usage([job]).slots == 2 * lanes  # of policies' none, of those that it may claim all
+    assert {it.action for it in racks.sessions["leaf1"].rows_of(job.number)} == {ADMIT_TOY}
+    assert {it.action for it in racks.sessions["spine"].rows_of(job.number)} == {names.ADMIT_JOB}
+    for name, session in racks.sessions.items():
+        new = [it for it in session.of_jobs() if it not in of_pool[name]]
+        found = actions(new, names.MEMBERS)
+        assert found - {names.ADMIT_PARENT} == {ADMIT_TOY_MEMBER}
+        assert len(session.of_jobs()) == len(of_pool[name]) + len(new)
+    racks.assert_agrees()
+    assert beside.mode != job.mode
 
 
-def test_it_is_shown_kept_changed_and_taken_off() -> None:
-    async def scenario() -> None:
-        racks = await sharing()
-        job = await racks.run(mode=Toy.name)
-        shown = show_job(job, FailureDetector(racks.coordinator, 10.0))
-        assert (shown.mode, shown.state) == (Toy.name, "running")
-        assert [(it.switch, it.shared) for it in show_tree(job, [], {}, {})] == [
-            ("spine", False), ("leaf1", True), ("leaf2", True),
-        ]  # fmt: skip
-        leaf = racks.coordinator.switches["leaf1"]
-        entries = (await show_switch(racks.coordinator, leaf)).entries
-        (row,) = [it for it in entries if "toy_job" in it.action]
-        assert (row.job, row.foreign) == (job.name, False)
-        assert jobs_on(racks.coordinator, leaf) == {job.number: job}
-        await racks.start()  # another controller finds it in the store
-        job = racks.registry.get(job.name)
-        assert job.mode == Toy.name
-        assert {it.action for it in racks.sessions["leaf1"].rows_of(job.number)} == {ADMIT_TOY}
-        racks.assert_agrees()
-        await racks.coordinator.changes.change(job, mode=names.POOL, why="a test")
-        both = actions(racks.sessions["leaf1"].of_jobs(), names.JOBS)
-        assert both == {ADMIT_TOY, names.ADMIT_INNER_JOB}
-        await asyncio.gather(*racks.leave_all(job))
-        await racks.until_idle()
-        assert [session.of_jobs() for session in racks.sessions.values()] == [[], [], []]
-        assert {name: it.used() for name, it in racks.registry.switches.items()} == dict.fromkeys(
-            NAMES, 0
-        )
-
-    drive(scenario())
+async def test_it_is_shown_kept_changed_and_taken_off() -> None:
+    racks = await sharing()
+    job = await racks.run(mode=Toy.name)
+    shown = show_job(job, FailureDetector(racks.coordinator, 10.0))
+    assert (shown.mode, shown.state) == (Toy.name, "running")
+    assert [(it.switch, it.shared) for it in show_tree(job, [], {}, {})] == [
+        ("spine", False), ("leaf1", True), ("leaf2", True),
+    ]  # fmt: skip
+    leaf = racks.coordinator.switches["leaf1"]
+    entries = (await show_switch(racks.coordinator, leaf)).entries
+    (row,) = [it for it in entries if "toy_job" in it.action]
+    assert (row.job, row.foreign) == (job.name, False)
+    assert jobs_on(racks.coordinator, leaf) == {job.number: job}
+    await racks.start()  # another controller finds it in the store
+    job = racks.registry.get(job.name)
+    assert job.mode == Toy.name
+    assert {it.action for it in racks.sessions["leaf1"].rows_of(job.number)} == {ADMIT_TOY}
+    racks.assert_agrees()
+    await racks.coordinator.changes.change(job, mode=names.POOL, why="a test")
+    both = actions(racks.sessions["leaf1"].of_jobs(), names.JOBS)
+    assert both == {ADMIT_TOY, names.ADMIT_INNER_JOB}
+    await asyncio.gather(*racks.leave_all(job))
+    await racks.until_idle()
+    assert [session.of_jobs() for session in racks.sessions.values()] == [[], [], []]
+    assert {name: it.used() for name, it in racks.registry.switches.items()} == dict.fromkeys(
+        NAMES, 0
+    )
 
 
-def test_what_it_refuses_is_refused() -> None:
-    async def scenario() -> None:
-        racks = await sharing()
-        with pytest.raises(JobRequestError, match="mode 'toy' wants two switches"):
-            await racks.run("one", (1, 1), mode=Toy.name)
-        with pytest.raises(JobRequestError, match=r"no mode 'toys': use pool or .* or toy"):
-            await racks.run("none", mode="toys")
-        await racks.coordinator.create(JobSpec("one", 2, mode=Toy.name), 0.0)
-        with pytest.raises(JobConflictError, match="has mode 'toy', not 'pool'"):
-            await racks.coordinator.create(JobSpec("one", 2, mode=names.POOL), 0.0)
-        of_pool = Racks()
-        await of_pool.start()
-        with pytest.raises(JobRequestError, match="runs the program of mode 'pool'"):
-            await of_pool.run(mode=Toy.name)
-
-    drive(scenario())
+async def test_what_it_refuses_is_refused() -> None:
+    racks = await sharing()
+    with pytest.raises(JobRequestError, match="mode 'toy' wants two switches"):
+        await racks.run("one", (1, 1), mode=Toy.name)
+    with pytest.raises(JobRequestError, match=r"no mode 'toys': use pool or .* or toy"):
+        await racks.run("none", mode="toys")
+    await racks.coordinator.create(JobSpec("one", 2, mode=Toy.name), 0.0)
+    with pytest.raises(JobConflictError, match="has mode 'toy', not 'pool'"):
+        await racks.coordinator.create(JobSpec("one", 2, mode=names.POOL), 0.0)
+    of_pool = Racks()
+    await of_pool.start()
+    with pytest.raises(JobRequestError, match="runs the program of mode 'pool'"):
+        await of_pool.run(mode=Toy.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from ipaddress import IPv4Address
 from typing import Any
 
@@ -17,10 +17,6 @@ from tests.controller.switches import job_at
 from tests.southbound.fake_server import FakeTofino
 
 HANG_S = 120
-
-
-def drive(scenario: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(scenario, 2 * HANG_S))
 
 
 async def until(true: Callable[[], bool]) -> None:

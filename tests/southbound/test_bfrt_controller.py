@@ -25,8 +25,9 @@ from ina.tables.errors import SwitchError
 from ina.trees.endpoint import Endpoint
 from tests.controller.switches import of_jobs, only, plan_here, plan_of, writer_of
 from tests.controller.workers import workers_of
-from tests.southbound.bench import HANG_S, config_for, drive, two_workers, until
+from tests.southbound.bench import HANG_S, config_for, two_workers, until
 from tests.southbound.fake_server import FakeTofino
+from tests.worlds.loops import drive
 
 HOSTS = [
     {"address": "10.0.0.1", "port": 4},
@@ -103,7 +104,7 @@ def test_workers_join_leave_and_are_shown(tofino: FakeTofino) -> None:
     drive(scenario())
 
 
-def test_workers_in_different_pipes_are_refused_and_all_hear_why(tofino: FakeTofino) -> None:
+async def test_workers_in_different_pipes_are_refused_and_all_hear_why(tofino: FakeTofino) -> None:
     says = (
         "job 'j': its workers are in different pipes of the switch: rank 0 behind port 4 (pipe 0),"
         " rank 1 behind port 132 (pipe 1); a sum is in one pipe's registers, so all must be behind"
@@ -122,149 +123,125 @@ def test_workers_in_different_pipes_are_refused_and_all_hear_why(tofino: FakeTof
                 assert caught.value.details() == says
             assert workers.jobs() == []
 
-    async def scenario() -> None:
-        async with controller(tofino, hosts=HOSTS) as app:
-            await asyncio.to_thread(attempt, app.listen_addr)
-            with pytest.raises(JobPipesError, match=r"port 8 \(pipe 0\), rank 1 behind port 200"):
-                await run_job(app, "k", (8, 200))
-            assert (await run_job(app, "k", (200, 131))).state is JobState.RUNNING  # both in pipe 1
-
-    drive(scenario())
+    async with controller(tofino, hosts=HOSTS) as app:
+        await asyncio.to_thread(attempt, app.listen_addr)
+        with pytest.raises(JobPipesError, match=r"port 8 \(pipe 0\), rank 1 behind port 200"):
+            await run_job(app, "k", (8, 200))
+        assert (await run_job(app, "k", (200, 131))).state is JobState.RUNNING  # both in pipe 1
 
 
-def test_a_restarted_controller_goes_on_and_reports_what_is_foreign(
+async def test_a_restarted_controller_goes_on_and_reports_what_is_foreign(
     tofino: FakeTofino, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = {"path": str(tmp_path / "s.db")}
 
-    async def scenario() -> None:
-        async with controller(tofino, store=store) as app:
-            job = await run_job(app, "j")
-            before = await entries(app)
-            assert len(before) == 6
-        stranger = two_workers(job.epoch + 1000)
-        writes = [call for call in tofino.calls if call.startswith("insert")]
-        async with controller(tofino, store=store) as app:
-            assert await entries(app) == before
-            assert [call for call in tofino.calls if call.startswith("insert")] == writes
-            (same,) = coordinator(app).jobs()
-            assert (same.state, same.epoch) == (JobState.RUNNING, job.epoch)
-            writer = writer_of(coordinator(app))
-            assert writer is not None
-            for stage in plan_here(stranger).stages:
-                await writer.insert(stage)
-            await writer.remove_entry(plan_of(coordinator(app), "j").members[1][0])
-            await coordinator(app).reconcile(only(coordinator(app)), fresh=False)
-            assert len(only(coordinator(app)).foreign) == 6
-            assert len(await entries(app)) == 12  # rank 1's member is back
-            await coordinator(app).remove_foreign(only(coordinator(app)))
-            assert sorted(await entries(app)) == sorted(before)
-            assert (await run_job(app, "k")).epoch == stranger.epoch + 1
-
-    drive(scenario())
+    async with controller(tofino, store=store) as app:
+        job = await run_job(app, "j")
+        before = await entries(app)
+        assert len(before) == 6
+    stranger = two_workers(job.epoch + 1000)
+    writes = [call for call in tofino.calls if call.startswith("insert")]
+    async with controller(tofino, store=store) as app:
+        assert await entries(app) == before
+        assert [call for call in tofino.calls if call.startswith("insert")] == writes
+        (same,) = coordinator(app).jobs()
+        assert (same.state, same.epoch) == (JobState.RUNNING, job.epoch)
+        writer = writer_of(coordinator(app))
+        assert writer is not None
+        for stage in plan_here(stranger).stages:
+            await writer.insert(stage)
+        await writer.remove_entry(plan_of(coordinator(app), "j").members[1][0])
+        await coordinator(app).reconcile(only(coordinator(app)), fresh=False)
+        assert len(only(coordinator(app)).foreign) == 6
+        assert len(await entries(app)) == 12  # rank 1's member is back
+        await coordinator(app).remove_foreign(only(coordinator(app)))
+        assert sorted(await entries(app)) == sorted(before)
+        assert (await run_job(app, "k")).epoch == stranger.epoch + 1
     assert "6 entries that no job in the store owns (job numbers 7)" in caplog.text
 
 
-def test_a_switch_that_restarts_ends_its_jobs_and_takes_new_ones(tofino: FakeTofino) -> None:
-    async def scenario() -> None:
-        async with controller(tofino) as app:
-            job = await run_job(app, "j")
-            with coordinator(app).events.subscribe() as listener:
-                tofino.stop()
-                await until(lambda: supervisor(app).unreachable is not None)
-                assert job.state is JobState.RUNNING
-                with pytest.raises(SwitchError):
-                    await app.show()
-                tofino.start()
-                told = []
-                async for event in listener:
-                    told.append((pb2.EventKind.Name(event.kind), event.reason))
-                    if event.kind == pb2.JOB_ENDED:
-                        break
-            assert [kind for kind, _ in told[:2]] == ["SWITCH_UNREACHABLE", "SWITCH_LOST"]
-            assert told[1][1] == "the switch has lost its registers"
-            await until(lambda: supervisor(app).unreachable is None)
-            assert (await run_job(app, "j")).epoch > job.epoch
-
-    drive(scenario())
-
-
-def test_a_lost_connection_alone_changes_nothing(tofino: FakeTofino) -> None:
-    async def scenario() -> None:
-        async with controller(tofino) as app:
-            job = await run_job(app, "j")
-            before = await entries(app)
-            with coordinator(app).events.subscribe() as listener:
-                tofino.cut()
-                async for event in listener:
-                    if event.kind == pb2.SWITCH_BACK:
-                        break
-            assert await entries(app) == before
+async def test_a_switch_that_restarts_ends_its_jobs_and_takes_new_ones(tofino: FakeTofino) -> None:
+    async with controller(tofino) as app:
+        job = await run_job(app, "j")
+        with coordinator(app).events.subscribe() as listener:
+            tofino.stop()
+            await until(lambda: supervisor(app).unreachable is not None)
             assert job.state is JobState.RUNNING
+            with pytest.raises(SwitchError):
+                await app.show()
+            tofino.start()
+            told = []
+            async for event in listener:
+                told.append((pb2.EventKind.Name(event.kind), event.reason))
+                if event.kind == pb2.JOB_ENDED:
+                    break
+        assert [kind for kind, _ in told[:2]] == ["SWITCH_UNREACHABLE", "SWITCH_LOST"]
+        assert told[1][1] == "the switch has lost its registers"
+        await until(lambda: supervisor(app).unreachable is None)
+        assert (await run_job(app, "j")).epoch > job.epoch
 
-    drive(scenario())
+
+async def test_a_lost_connection_alone_changes_nothing(tofino: FakeTofino) -> None:
+    async with controller(tofino) as app:
+        job = await run_job(app, "j")
+        before = await entries(app)
+        with coordinator(app).events.subscribe() as listener:
+            tofino.cut()
+            async for event in listener:
+                if event.kind == pb2.SWITCH_BACK:
+                    break
+        assert await entries(app) == before
+        assert job.state is JobState.RUNNING
 
 
-def test_a_job_whose_entries_the_switch_refuses_does_not_start(tofino: FakeTofino) -> None:
-    async def scenario() -> None:
-        async with controller(tofino) as app:
-            tofino.tables[f"pipe.{names.MEMBERS}"].size = 1
-            with pytest.raises(SwitchError, match="insert: RESOURCE_EXHAUSTED Not enough space"):
-                await run_job(app, "j")
-            await until(lambda: not coordinator(app).jobs())
-            assert await entries(app) == []
-            tofino.tables[f"pipe.{names.MEMBERS}"].size = 4096
+async def test_a_job_whose_entries_the_switch_refuses_does_not_start(tofino: FakeTofino) -> None:
+    async with controller(tofino) as app:
+        tofino.tables[f"pipe.{names.MEMBERS}"].size = 1
+        with pytest.raises(SwitchError, match="insert: RESOURCE_EXHAUSTED Not enough space"):
             await run_job(app, "j")
+        await until(lambda: not coordinator(app).jobs())
+        assert await entries(app) == []
+        tofino.tables[f"pipe.{names.MEMBERS}"].size = 4096
+        await run_job(app, "j")
 
-    drive(scenario())
 
-
-def test_the_standby_takes_over_when_the_primary_has_gone(
+async def test_the_standby_takes_over_when_the_primary_has_gone(
     tofino: FakeTofino, tmp_path: Path
 ) -> None:
     store = {"path": str(tmp_path / "s.db")}
 
-    async def scenario() -> None:
-        async with (
-            controller(tofino, store=store, switch={"election_id": 5}) as first,
-            controller(tofino, store=store, switch={"election_id": 6}) as second,
-        ):
-            assert (first.role, second.role) == ("primary", "standby")
-            with pytest.raises(StandbyError):
-                await second.show()
-            why = supervisor(second)._why_standby()
-            assert why.startswith("another controller is primary (Client ID 6 trying to bind")
-            job = await run_job(first, "j")
-            before = await entries(first)
-            await first.__aexit__(None, None, None)
-            await until(lambda: second.role == "primary")
-            assert await entries(second) == before
-            assert (await run_job(second, "k")).epoch == job.epoch + 1
-
-    drive(scenario())
+    async with (
+        controller(tofino, store=store, switch={"election_id": 5}) as first,
+        controller(tofino, store=store, switch={"election_id": 6}) as second,
+    ):
+        assert (first.role, second.role) == ("primary", "standby")
+        with pytest.raises(StandbyError):
+            await second.show()
+        why = supervisor(second)._why_standby()
+        assert why.startswith("another controller is primary (Client ID 6 trying to bind")
+        job = await run_job(first, "j")
+        before = await entries(first)
+        await first.__aexit__(None, None, None)
+        await until(lambda: second.role == "primary")
+        assert await entries(second) == before
+        assert (await run_job(second, "k")).epoch == job.epoch + 1
 
 
-def test_a_name_that_the_switch_does_not_have_stops_the_start(tofino: FakeTofino) -> None:
-    async def scenario() -> None:
-        hosts = [{"address": "10.0.0.1", "port": "80/0"}]
-        with pytest.raises(SwitchError, match="port 80/0: the switch has no such front-panel port"):
-            async with controller(tofino, hosts=hosts):
-                pass
-
-    drive(scenario())
+async def test_a_name_that_the_switch_does_not_have_stops_the_start(tofino: FakeTofino) -> None:
+    hosts = [{"address": "10.0.0.1", "port": "80/0"}]
+    with pytest.raises(SwitchError, match="port 80/0: the switch has no such front-panel port"):
+        async with controller(tofino, hosts=hosts):
+            pass
 
 
-def test_without_an_sde_the_controller_does_not_start(
+async def test_without_an_sde_the_controller_does_not_start(
     tofino: FakeTofino, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SDE_INSTALL")
 
-    async def scenario() -> None:
-        with pytest.raises(MissingToolError, match="set SDE_INSTALL"):
-            async with controller(tofino):
-                pass
-
-    drive(scenario())
+    with pytest.raises(MissingToolError, match="set SDE_INSTALL"):
+        async with controller(tofino):
+            pass
 
 
 def test_switches_without_pipes_take_workers_anywhere() -> None:

@@ -16,7 +16,7 @@ from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.controller.workers import workers_of
-from tests.southbound.bench import config_for, drive
+from tests.southbound.bench import config_for
 from tests.southbound.bridge import BridgedTofino
 
 ELEMS = 10_000
@@ -34,7 +34,7 @@ def work(address: str, name: str, rank: int) -> tuple[npt.NDArray[np.int32], pb2
 
 
 @pytest.mark.parametrize("turns", [2])
-def test_sums_through_what_bfruntime_wrote(sde: Path, turns: int) -> None:
+async def test_sums_through_what_bfruntime_wrote(sde: Path, turns: int) -> None:
     def job(address: str, name: str) -> None:
         with ThreadPoolExecutor(WORLD) as pool:
             done = list(pool.map(lambda rank: work(address, name, rank), range(WORLD)))
@@ -50,17 +50,14 @@ def test_sums_through_what_bfruntime_wrote(sde: Path, turns: int) -> None:
         assert counts["member_packets", f"job {name} rank 0"] >= packets
         assert counts["drops", "member"] == 0
 
-    async def scenario() -> None:
-        with SoftSwitch([UdpPort(1)], grpc_addr="127.0.0.1:0") as soft:
-            tofino = BridgedTofino(soft.grpc_addr)
-            host, udp_port = soft.udp_address(1)
-            switch = {"data_host": host, "data_udp_port": udp_port, "data_port": 1}
-            try:
-                async with ControllerApp(config_for(tofino, switch)) as app:
-                    for turn in range(turns):  # counters begin at 0 for each
-                        await asyncio.to_thread(job, app.listen_addr, f"turn{turn}")
-                    assert (await app.show()).slots_used == 0
-            finally:
-                tofino.close()
-
-    drive(scenario())
+    with SoftSwitch([UdpPort(1)], grpc_addr="127.0.0.1:0") as soft:
+        tofino = BridgedTofino(soft.grpc_addr)
+        host, udp_port = soft.udp_address(1)
+        switch = {"data_host": host, "data_udp_port": udp_port, "data_port": 1}
+        try:
+            async with ControllerApp(config_for(tofino, switch)) as app:
+                for turn in range(turns):  # counters begin at 0 for each
+                    await asyncio.to_thread(job, app.listen_addr, f"turn{turn}")
+                assert (await app.show()).slots_used == 0
+        finally:
+            tofino.close()

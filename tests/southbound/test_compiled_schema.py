@@ -19,7 +19,7 @@ from ina.testing.control_plane import BfrtClient
 from ina.testing.device import pool_program
 from ina.testing.state import forward
 from tests.controller.switches import plan_here
-from tests.southbound.bench import config_for, connect, drive, two_workers
+from tests.southbound.bench import config_for, connect, two_workers
 from tests.southbound.fake_server import FakeTofino
 from tests.southbound.schema import PIPE, from_p4info
 from tests.tofino.builds import BUILD_DEADLINE_S, TofinoBuilds
@@ -76,28 +76,25 @@ def test_a_key_renamed_in_one_twin_shows(schema: dict[str, Any]) -> None:
     assert shape(schema) != shape(from_p4info(compiled(64).p4info))
 
 
-def test_a_job_is_installed_by_the_compilers_schema(compiled_tofino: FakeTofino) -> None:
-    async def scenario() -> None:
-        session = await connect(config_for(compiled_tofino))
-        await session.set_pipeline()
-        writer = SwitchWriter(session)
-        await writer.put_mark(0, None)
-        plan = plan_here(two_workers(5))
-        await writer.install(plan, (7,), 5)
-        state = await writer.read_state()
-        items = [item for stage in plan.stages for item in stage]
-        assert compare({7: items}, state) == Difference()
-        tables = {
-            entry.table for entry in await writer.read_entries()
-        }  # none of those that are constant
-        assert tables == {names.JOBS, names.MEMBERS, names.RECEIVERS}
-        assert len(await writer.read_drops()) == 8
-        assert len(await writer.read_worker_counters(names.RECEIVERS)) == 2
-        await writer.remove(plan)
-        assert (await writer.read_state()).items == ()
-        await session.close()
-
-    drive(scenario())
+async def test_a_job_is_installed_by_the_compilers_schema(compiled_tofino: FakeTofino) -> None:
+    session = await connect(config_for(compiled_tofino))
+    await session.set_pipeline()
+    writer = SwitchWriter(session)
+    await writer.put_mark(0, None)
+    plan = plan_here(two_workers(5))
+    await writer.install(plan, (7,), 5)
+    state = await writer.read_state()
+    items = [item for stage in plan.stages for item in stage]
+    assert compare({7: items}, state) == Difference()
+    tables = {
+        entry.table for entry in await writer.read_entries()
+    }  # none of those that are constant
+    assert tables == {names.JOBS, names.MEMBERS, names.RECEIVERS}
+    assert len(await writer.read_drops()) == 8
+    assert len(await writer.read_worker_counters(names.RECEIVERS)) == 2
+    await writer.remove(plan)
+    assert (await writer.read_state()).items == ()
+    await session.close()
 
 
 def test_the_conformance_device_writes_and_empties_it(compiled_tofino: FakeTofino) -> None:

@@ -1,0 +1,1 @@
+"""What tests need of the world around ina: event loops, processes."""
