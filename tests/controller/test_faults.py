@@ -223,9 +223,17 @@ ALSO_WITH_POSTGRESQL = {
 
 
 ONE_SWITCH = [point for point in faults.POINTS if point not in faults.OF_TREES]
+LONG_POINTS = {*faults.OF_CHANGES} - {"remap_decide.decided", "remap_turn.stored"}
+"""At all of a change's points test_change_kill_points holds store and switch to each other."""
 
 
-@pytest.mark.parametrize("point", ONE_SWITCH)
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(point, marks=[pytest.mark.long] if point in LONG_POINTS else [])
+        for point in ONE_SWITCH
+    ],
+)
 def test_a_successor_makes_store_and_switch_agree(place: Place, point: str) -> None:
     if place.store_url.startswith("postgresql") and not (LONG or point in ALSO_WITH_POSTGRESQL):
         pytest.skip("make test-long runs this point with PostgreSQL")

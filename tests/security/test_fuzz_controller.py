@@ -24,8 +24,8 @@ from tests.security.jobs import SummingJob, summing_job
 from tests.security.messages import CALLS, SEEDS, Maker
 
 TOKEN = "the fuzzing operator's token"
-WAIT_S = 0.3  # for calls that may wait as long as they are told to: Join
-STREAM_S = 0.05  # for those that never end, as each good WatchJobs, of which there are dozens
+WAIT_S = 0.1  # for calls that may wait as long as they are told to: Join
+STREAM_S = 0.05  # for those that never end, as each good Watch, of which there are dozens
 DEADLINE_S = 30.0  # for those that must be refused at once
 ALLOWED = {
     grpc.StatusCode.OK,
@@ -127,7 +127,7 @@ def embedded_with_token(token_file: Path) -> Embedded:
 
 
 def send(
-    channel: grpc.Channel, method: Method, data: bytes, timeout_s: float = WAIT_S, **options: Any
+    channel: grpc.Channel, method: Method, data: bytes, timeout_s: float, **options: Any
 ) -> tuple[Any, str]:
     """Status code and details of one call with these bytes."""
     kind: Any = channel.unary_stream if method.streams else channel.unary_unary
@@ -171,7 +171,8 @@ def test_worker_s_service(target: Target, seed: int) -> None:
         for number in range(CALLS):
             method = maker.random.choice(methods("Controller"))
             data, told = requests(maker, target.good, method)
-            code, details = send(channel, method, data)
+            wait_s = STREAM_S if method.streams else WAIT_S
+            code, details = send(channel, method, data, wait_s)
             check(code, details, f"seed {seed} call {number}: {told}")
             seen[code] += 1
             if number % 50 == 0:
