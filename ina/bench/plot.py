@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
-
-from ina.errors import InvalidInputError, MissingToolError
-
-SUFFIXES = (".png", ".svg", ".pdf")
 
 Unit = Literal["bytes", "s", "GB/s", "ratio", "workers"]
 """Bytes and seconds are drawn as people write them: 64 KiB, 3.5 ms."""
@@ -70,18 +65,6 @@ def gain_panel(found: Sequence[Curve]) -> Panel:
         found,
         level=(1.0, "as fast as Gloo"),
     )
-
-
-def check_plot_path(path: Path) -> None:
-    """Before anything is measured: raises InvalidInputError, MissingToolError."""
-    import importlib.util
-
-    if path.suffix not in SUFFIXES:
-        raise InvalidInputError(f"--plot {path}: want a name that ends in {', '.join(SUFFIXES)}")
-    if not path.parent.is_dir():
-        raise InvalidInputError(f"--plot {path}: there is no folder {path.parent}")
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingToolError("--plot needs matplotlib: pip install matplotlib")
 
 
 def curves(

@@ -12,7 +12,7 @@ from rich.console import Group
 
 from ina.cli.common.given import is_given
 from ina.cli.common.options import command
-from ina.cli.common.output import emit, table
+from ina.cli.common.output import JsonOption, emit, table
 from ina.cli.common.progress import progress
 from ina.cli.common.rpc_client import addresses, ask, ask_about_itself, job_names
 from ina.cli.job.view import known_of
@@ -56,7 +56,7 @@ class DoctorOptions:
     ] = None
     token: Annotated[str, typer.Option(envvar="INA_JOB_TOKEN", help="Join token to use.")] = ""
     tenant: Annotated[str, typer.Option(envvar="INA_TENANT", help="Tenant to test as.")] = ""
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False
+    as_json: JsonOption = False
 
 
 @command(DoctorOptions)

@@ -18,7 +18,7 @@ from rich.console import Group
 from typer.core import TyperGroup
 
 from ina.cli.common.options import command
-from ina.cli.common.output import console, emit, table
+from ina.cli.common.output import JsonOption, console, emit, table
 from ina.emulate import job, remains
 from ina.emulate.emulation import Emulation, emulate
 from ina.emulate.load import load_topology
@@ -79,7 +79,6 @@ PlacementOption = Annotated[
 PartsArgument = Annotated[
     list[str], typer.Argument(metavar="PART...", help="Switches, or links as leaf1-spine1.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.callback()

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ina.cli.common.output import emit, table
-from ina.cli.common.rpc_client import JsonOption
+from ina.cli.common.output import JsonOption, emit, table
 from ina.files import GROUPS, put_out, shipped
 
 

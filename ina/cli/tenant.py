@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from ina.cli.common.output import emit, table
-from ina.cli.common.rpc_client import ControllerOption, JsonOption, ask, plain
+from ina.cli.common.output import JsonOption, emit, table
+from ina.cli.common.rpc_client import ControllerOption, ask, plain
 from ina.controller.config import DEFAULT_LISTEN
 from ina.rpc import controller_pb2 as pb2
 

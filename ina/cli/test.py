@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ina.cli.common.options import command
-from ina.cli.common.output import console, emit, table
+from ina.cli.common.output import JsonOption, console, emit, table
 from ina.cli.common.progress import progress
 from ina.errors import InvalidInputError
 from ina.p4 import names
@@ -59,7 +59,7 @@ def conformance(
         str, typer.Option(metavar="PATTERN", help='Cases by name, as "repeat/*".')
     ] = "*",
     show: Annotated[bool, typer.Option("--list", help="Say what the cases are; run none.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Run the conformance cases on a device. Exit code 1 when one of them fails."""
     cases = _chosen(require_mode("--mode", mode), values, only)
@@ -100,7 +100,7 @@ class DiffOptions:
     minimise_s: Annotated[
         float, typer.Option(metavar="SECONDS", help="Time to look for a shorter case.")
     ] = 120.0
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False
+    as_json: JsonOption = False
 
 
 @app.command()
@@ -150,7 +150,7 @@ def replay(
     file: Annotated[Path, typer.Argument(help="A case, as `ina test diff` writes it.")],
     device: Annotated[str, DEVICE] = "soft",
     port_map: Annotated[list[str] | None, PORT_MAP] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Run a case of a file on a device. Exit code 1 when the device does otherwise."""
     case = load_case(file)

@@ -14,17 +14,21 @@ import typer
 from rich.console import Console
 
 from ina.bench import allreduce, baseline, ddp, report
-from ina.bench.plot import Point, check_plot_path
+from ina.bench.plot import Point
 from ina.bench.report import Ratio, Report, rows_of
 from ina.bench.spread import spread
 from ina.bench.testbed import asked_of, records
 from ina.cli.bench import allreduce as bench_allreduce
 from ina.cli.bench import ddp as bench_ddp
 from ina.cli.bench import output as bench_output
-from ina.cli.bench.declare import Bench, Column, Found
+from ina.cli.bench.declare import Bench, Found
 from ina.cli.bench.output import Outputs, SavedOptions
 from ina.cli.bench.testbeds import Loopback
+from ina.cli.common.columns import Column
+from ina.cli.common.output import FittingTable, check_picture
 from ina.errors import InaError, InvalidInputError
+
+VIEW = FittingTable(["n"], [[2]], ())
 
 
 def a_report(*ratios: tuple[str, float], wrong: int = 0) -> Report:
@@ -38,7 +42,7 @@ def a_report(*ratios: tuple[str, float], wrong: int = 0) -> Report:
 
 
 def finish(found: Report, **files: Any) -> None:
-    Outputs("allreduce", json=True, **files).finish(found, ["n"], [[2]], title="t")
+    Outputs("allreduce", json=True, **files).finish(found, VIEW, title="t")
 
 
 def test_the_json_form_is_stable(capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,7 +146,7 @@ def test_plots_are_written(tmp_path: Path, suffix: str) -> None:
     from ina.bench.figure import draw
 
     path = tmp_path / f"out{suffix}"
-    check_plot_path(path)
+    check_picture("--plot", path)
     draw(allreduce.panels(rows()), "title", path)
     head = path.read_bytes()[:8]
     assert head == b"\x89PNG\r\n\x1a\n" if suffix == ".png" else head.startswith(b"<?xml")
@@ -178,19 +182,18 @@ def test_the_table_tells_losses_and_fits_a_terminal() -> None:
         gloo_s=0.2, cpu_s=None, transport="udp", case=case, resends=resends, multicast=True,
     )  # fmt: skip
     assert (row.losses, row.spurious_resends, row.probes) == (4, 3, 2)
-    of = bench_allreduce.BENCH
-    titles = [it.title for it in of.columns]
-    (cells,) = of.table({}, rows_of([row]))
+    view = bench_allreduce.BENCH.view(Found(title="t", settings={}, rows=rows_of([row])))
+    (cells,), titles = view.rows, view.columns
     shown = dict(zip(titles, cells, strict=True))
     assert (shown["lost"], shown["limit ms"]) == (4, "-")
-    lines = _printed(of, [cells], width=80)
+    lines = _printed(view, width=80)
     assert lines[1].split("  ")[0] == "n"
     for name in ("backend", "size", "time ms", "#wrong", "Gloo/this"):
         assert name in lines[1]
     assert "67108864" in lines[3]
     assert lines[4].startswith("(too narrow for: redop, type, count")
     none = ["-" if name == "lost" else cell for name, cell in shown.items()]
-    wide = _printed(of, [cells, none], width=240)
+    wide = _printed(replace(view, rows=[cells, none]), width=240)
     assert all(name in wide[1] for name in titles)
     end = wide[1].index("lost") + len("lost")
     assert [line[end - 4 : end] for line in wide[3:5]] == ["   4", "   -"]  # as numbers stand
@@ -201,19 +204,17 @@ def test_ddp_fits_a_terminal() -> None:
         *("resnet50", 8, "gloo", 25_600_000, 102_400_000, 25, 1.5, 1.4, 1.6, 5, 0.1, 12345.0),
         *("images", 0.1, None, None, 2.0, 0),
     )
-    of = bench_ddp.BENCH
-    lines = _printed(of, of.table({}, rows_of([row])), width=80)
+    view = bench_ddp.BENCH.view(Found(title="t", settings={}, rows=rows_of([row])))
+    lines = _printed(view, width=80)
     assert "resnet50" in lines[3]
     assert all(name in lines[1] for name in ("backend", "step ms", "items/s", "#wrong"))
 
 
-def _printed(of: Bench[Any], cells: Sequence[Sequence[Any]], width: int) -> list[str]:
+def _printed(view: FittingTable, width: int) -> list[str]:
     console = Console(width=width)
-    titles = [it.title for it in of.columns]
     with console.capture() as said, pytest.MonkeyPatch.context() as patch:
         patch.setattr(bench_output, "emit", lambda obj, json, human: console.print(human))
-        outputs = Outputs("allreduce", json=False)
-        outputs.finish(a_report(), titles, cells, title="t", spare=of.spare)
+        Outputs("allreduce", json=False).finish(a_report(), view, title="t")
     return said.get().splitlines()
 
 
@@ -242,7 +243,7 @@ def test_what_was_measured_is_told_whatever_a_file_lacks(
         files[broken].mkdir()
     panels = allreduce.panels(rows())
     with pytest.raises(InvalidInputError, match=r"no ratio" if broken == "baseline" else r"now\."):
-        outputs.finish(a_report(("a", 2.0)), ["n"], [[2]], title="t", panels=panels)
+        outputs.finish(a_report(("a", 2.0)), VIEW, title="t", panels=panels)
     document = json.loads(capsys.readouterr().out)
     assert document["ratios"] == [{"name": "a", "value": 2.0}]
     for name in {"save", "plot"} - {broken}:

@@ -70,7 +70,9 @@ def test_in_80_columns_names_are_whole_and_the_reason_has_lines_of_its_own() -> 
 
 
 def test_a_wide_terminal_has_all_columns_and_a_tiny_one_whole_names() -> None:
-    assert lines_at(job_view.jobs_table([TRAIN]), 200)[0].split() == list(job_view.JOB_COLUMNS)
+    assert lines_at(job_view.jobs_table([TRAIN]), 200)[0].split() == [
+        it.title for it in job_view.JOB_COLUMNS
+    ]
     job = pb2.Job(name=LONG, state="running", world_size=2)
     tiny = lines_at(job_view.jobs_table([job]), 40)
     assert "…" not in "".join(tiny)

@@ -12,10 +12,11 @@ from ina.bench import advise as bench
 from ina.bench import allreduce, ddp, parse
 from ina.bench.report import Report, load, rows_of
 from ina.bench.testbed import LOOPBACK
-from ina.cli.bench.declare import Bench, Column, Found, ms
+from ina.cli.bench.declare import Bench, Found
 from ina.cli.bench.output import SavedOptions, steps
 from ina.cli.bench.testbeds import Loopback
 from ina.cli.common import torchrun
+from ina.cli.common.columns import Column, ms
 from ina.errors import InvalidInputError
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, MAX_WORKERS
 

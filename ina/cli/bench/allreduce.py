@@ -16,7 +16,7 @@ from ina.bench.report import rows_of
 from ina.bench.star import BURST_BYTES
 from ina.bench.testbed import LOOPBACK, Testbed
 from ina.cli.bench.cells import LOST, TIME, columns, measured
-from ina.cli.bench.declare import Bench, Column, Found
+from ina.cli.bench.declare import Bench, Found
 from ina.cli.bench.options import (
     DtypeOption,
     SizeSecondsOption,
@@ -37,6 +37,7 @@ from ina.cli.bench.testbeds import (
     values_for,
 )
 from ina.cli.common import torchrun
+from ina.cli.common.columns import Column
 from ina.cli.common.options import command
 from ina.cli.common.window import WindowOption, WindowValuesOption, window_of
 from ina.errors import InvalidInputError

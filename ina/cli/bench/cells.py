@@ -9,8 +9,9 @@ from typing import Any
 from ina.bench import parse
 from ina.bench.allreduce import AllReduceCase, AllReduceRow, label, measure
 from ina.bench.testbed import Testbed
-from ina.cli.bench.declare import Column, Row, ms, percent
+from ina.cli.bench.declare import Row
 from ina.cli.bench.output import Steps
+from ina.cli.common.columns import Column, ms, percent
 
 LOST = "; lost: packets of all samples and ranks that were sent again for a loss"
 TIME = "time: median of samples, each of the slowest rank; ±: between the quartiles"

@@ -9,8 +9,9 @@ import typer
 
 from ina.bench import parse
 from ina.bench.report import Ratio, rows_of
-from ina.cli.bench.declare import Bench, Column, Found, ms
+from ina.cli.bench.declare import Bench, Found
 from ina.cli.bench.output import ComparedOptions, steps
+from ina.cli.common.columns import Column, ms
 from ina.protocol.spec import MAX_WORKERS
 
 

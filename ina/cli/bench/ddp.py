@@ -11,7 +11,7 @@ from ina.bench import ddp as bench
 from ina.bench import parse
 from ina.bench.report import rows_of
 from ina.bench.testbed import LOOPBACK
-from ina.cli.bench.declare import Bench, Column, Found, ms, percent
+from ina.cli.bench.declare import Bench, Found
 from ina.cli.bench.options import UnicastOption, ValuesOption, check_samples
 from ina.cli.bench.output import PlottedOptions, steps
 from ina.cli.bench.testbeds import (
@@ -21,6 +21,7 @@ from ina.cli.bench.testbeds import (
     values_for,
 )
 from ina.cli.common import torchrun
+from ina.cli.common.columns import Column, ms, percent
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,49 +11,13 @@ import typer
 from ina.bench.plot import Panel
 from ina.bench.report import Ratio, Report
 from ina.cli.bench.output import ReportedOptions
+from ina.cli.common.columns import Column, view
 from ina.cli.common.options import command
+from ina.cli.common.output import FittingTable
 
 Asked = TypeVar("Asked", bound=ReportedOptions)
 Row = Mapping[str, Any]
 """One of a report's rows; what it lacks is of the report's settings."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """One of a table: its title, and what stands in it."""
-
-    title: str
-    of: str | tuple[str, str] | Callable[[Row], Any] = ""
-    """A key of the row, empty: the title; of a width its lower end and its upper end; or how it
-    follows from all."""
-    digits: int | None = None
-    """Behind the point; None: as it is."""
-    scale: float = 1.0
-    """What a number is multiplied by to be in the title's unit."""
-
-    def cell(self, row: Row) -> Any:
-        """A dash stands for what was not measured."""
-        if callable(self.of):
-            found = self.of(row)
-        elif isinstance(self.of, str):
-            found = row[self.of or self.title]
-        else:
-            low, high = (row[name] for name in self.of)
-            found = None if low is None else high - low
-        if found is None:
-            return "-"
-        scaled = found if self.scale == 1 else self.scale * found
-        return scaled if self.digits is None else round(scaled, self.digits)
-
-
-def ms(title: str, of: str | tuple[str, str], digits: int) -> Column:
-    """A column of what is in seconds."""
-    return Column(title, of, digits, 1e3)
-
-
-def percent(title: str, of: str, digits: int) -> Column:
-    """A column of a share."""
-    return Column(title, of, digits, 100)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,13 +77,11 @@ class Bench(Generic[Asked]):
             notes=[*self.notes, *found.notes],
         )
         drawn = self.panels(found.rows) if self.panels and outputs.plot is not None else ()
-        table = self.table(found.settings, found.rows)
-        outputs.finish(report, [it.title for it in self.columns], table, title=found.title,
-                       panels=drawn, spare=self.spare)  # fmt: skip
+        outputs.finish(report, self.view(found), title=found.title, panels=drawn)
         if found.fails:
             raise typer.Exit(1)
 
-    def table(self, settings: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> list[list[Any]]:
-        """Cells, a list for each row."""
-        all_known = [{**settings, **row} for row in rows]
-        return [[column.cell(row) for column in self.columns] for row in all_known]
+    def view(self, found: Found) -> FittingTable:
+        """The rows for people."""
+        rows = [{**found.settings, **row} for row in found.rows]
+        return view(self.columns, rows, self.spare, title=found.title)

@@ -15,10 +15,10 @@ from rich.console import Group
 from rich.text import Text
 
 from ina.bench import baseline as baselines
-from ina.bench.plot import Panel, check_plot_path
+from ina.bench.plot import Panel
 from ina.bench.report import Report, load
 from ina.bench.report import save as save_report
-from ina.cli.common.output import FittingTable, check_output, emit, table
+from ina.cli.common.output import FittingTable, JsonOption, check_output, check_picture, emit, table
 from ina.cli.common.progress import Progress, progress
 from ina.errors import InvalidInputError
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
@@ -26,7 +26,6 @@ from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 ALL_BUILDS = ",".join(map(str, VALUES_PER_PACKET_BUILDS))
 """Default of a ``--values`` that takes several."""
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 SaveOption = Annotated[
     Path | None, typer.Option("--save", metavar="FILE", help="Write the report as JSON, too.")
 ]
@@ -61,7 +60,7 @@ class Outputs:
     def __post_init__(self) -> None:
         """What is wrong with a file is told before anything is measured."""
         if self.plot is not None:
-            check_plot_path(self.plot)
+            check_picture("--plot", self.plot)
         if self.save is not None:
             check_output("--save", self.save, (".json", ""))
         baselines.check_tolerance(self.tolerance)
@@ -71,16 +70,14 @@ class Outputs:
     def finish(
         self,
         report: Report,
-        columns: Sequence[str],
-        cells: Sequence[Sequence[Any]],
+        view: FittingTable,
         *,
         title: str,
         panels: Sequence[Panel] = (),
-        spare: Sequence[str] = (),
     ) -> None:
         """Save, draw, compare, print. Exits with 1 for a wrong sum or a regression.
 
-        ``spare``: columns that a narrow terminal does without, the first ones first.
+        ``view``: its rows for people. ``title``: of what is drawn.
 
         Raises :class:`InvalidInputError` for a file that cannot be written, or a baseline that has
         none of these ratios, when what was measured has been printed: no measurement is lost.
@@ -101,7 +98,7 @@ class Outputs:
         document = msgspec.to_builtins(report)
         if self.baseline is not None:
             document["baseline"] = [asdict(change) for change in changes]
-        parts: list[Any] = [FittingTable(columns, cells, spare, title=title)]
+        parts: list[Any] = [view]
         parts += [Text(note) for note in report.notes]
         if changes:
             parts.append(_changes_table(changes, self.tolerance))

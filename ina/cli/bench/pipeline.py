@@ -10,8 +10,9 @@ import typer
 from ina import modes
 from ina.bench import parse
 from ina.bench.report import rows_of
-from ina.cli.bench.declare import Bench, Column, Found, Row
+from ina.cli.bench.declare import Bench, Found, Row
 from ina.cli.bench.output import ALL_BUILDS, ComparedOptions, steps
+from ina.cli.common.columns import Column
 from ina.p4 import names
 from ina.p4.builds import require_mode
 from ina.protocol.spec import MAX_WORKERS

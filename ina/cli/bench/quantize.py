@@ -9,8 +9,9 @@ import typer
 
 from ina.bench import parse
 from ina.bench.report import rows_of
-from ina.cli.bench.declare import Bench, Column, Found, Row
+from ina.cli.bench.declare import Bench, Found, Row
 from ina.cli.bench.output import ComparedOptions, steps
+from ina.cli.common.columns import Column
 from ina.host.arrays import VALUE_TYPES
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
 

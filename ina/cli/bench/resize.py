@@ -12,10 +12,11 @@ from ina.bench import resize as bench
 from ina.bench.report import rows_of
 from ina.bench.resize_worker import KINDS, ResizeCase
 from ina.bench.shared_star import MAX_WORKERS
-from ina.cli.bench.declare import Bench, Column, Found, ms
+from ina.cli.bench.declare import Bench, Found
 from ina.cli.bench.options import MAX_SHARED_SLOTS, ValuesOption
 from ina.cli.bench.output import SavedOptions, steps
 from ina.cli.bench.testbeds import UNSHAPED, check_link, values_for
+from ina.cli.common.columns import Column, ms
 from ina.errors import InvalidInputError
 from ina.protocol.spec import VALUE_BYTES
 from ina.switch.server import MAX_DELAY_US

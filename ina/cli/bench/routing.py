@@ -10,10 +10,11 @@ import typer
 from ina.bench import parse
 from ina.bench import routing as bench
 from ina.bench.report import Ratio, rows_of
-from ina.cli.bench.declare import Bench, Column, Found, ms
+from ina.cli.bench.declare import Bench, Found
 from ina.cli.bench.output import ComparedOptions, steps
 from ina.cli.bench.testbeds import check_link
 from ina.cli.common import torchrun
+from ina.cli.common.columns import Column, ms
 from ina.controller.config.routing import PLACEMENTS
 from ina.files import root
 

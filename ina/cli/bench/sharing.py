@@ -16,7 +16,7 @@ from ina.bench.report import Ratio, rows_of
 from ina.bench.shared_star import MAX_WORKERS, StarShape, shared_star
 from ina.bench.star import StarNetwork
 from ina.bench.switch import why_not_bmv2
-from ina.cli.bench.declare import Bench, Column, Found, percent
+from ina.cli.bench.declare import Bench, Found
 from ina.cli.bench.options import (
     SharedSlotsOption,
     SpoilOption,
@@ -25,6 +25,7 @@ from ina.cli.bench.options import (
 )
 from ina.cli.bench.output import PlottedOptions, steps
 from ina.cli.bench.testbeds import check_link, values_for
+from ina.cli.common.columns import Column, percent
 from ina.errors import InvalidInputError, MissingToolError
 from ina.protocol.spec import VALUE_BYTES
 

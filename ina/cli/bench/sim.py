@@ -16,10 +16,11 @@ from ina.bench import agreement as both
 from ina.bench import parse, star_real, star_sim
 from ina.bench.report import rows_of
 from ina.bench.star import StarNetwork, burst_bytes, star
-from ina.cli.bench.declare import Bench, Column, Found, Row
+from ina.cli.bench.declare import Bench, Found, Row
 from ina.cli.bench.options import ValuesOption
 from ina.cli.bench.output import SavedOptions, Steps, steps
 from ina.cli.bench.testbeds import QUEUE_HELP, check_link, queue_bytes_for, values_for
+from ina.cli.common.columns import Column
 from ina.congestion import ALGORITHMS, Congestion
 from ina.errors import InvalidInputError
 from ina.sim.scenario import DTYPES, TensorSpec

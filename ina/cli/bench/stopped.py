@@ -12,10 +12,11 @@ from ina.bench import stopped as bench
 from ina.bench.report import rows_of
 from ina.bench.shared_star import MAX_WORKERS, StarShape
 from ina.bench.stopped_worker import WHO
-from ina.cli.bench.declare import Bench, Column, Found, ms
+from ina.cli.bench.declare import Bench, Found
 from ina.cli.bench.options import SharedSlotsOption, ValuesOption, check_shared_slots
 from ina.cli.bench.output import ComparedOptions, steps
 from ina.cli.bench.testbeds import check_link, values_for
+from ina.cli.common.columns import Column, ms
 from ina.errors import InvalidInputError
 from ina.protocol.spec import VALUE_BYTES
 

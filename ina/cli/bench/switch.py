@@ -9,9 +9,10 @@ import typer
 
 from ina.bench import parse
 from ina.bench.report import rows_of
-from ina.cli.bench.declare import Bench, Column, Found, Row
+from ina.cli.bench.declare import Bench, Found, Row
 from ina.cli.bench.options import UnicastOption, check_seconds
 from ina.cli.bench.output import ALL_BUILDS, ComparedOptions, steps
+from ina.cli.common.columns import Column
 from ina.p4.builds import packet_bytes
 from ina.protocol.spec import MAX_WORKERS
 

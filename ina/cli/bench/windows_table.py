@@ -9,7 +9,8 @@ from ina.bench.agreement import GOODPUT_BOUND
 from ina.bench.parse import size_text
 from ina.bench.windows import FAIR_FACTOR, LEAST_JAIN, LEAST_SHARE, Schedule
 from ina.bench.windows_agreement import FACTOR
-from ina.cli.bench.declare import Column, Row, percent
+from ina.cli.bench.declare import Row
+from ina.cli.common.columns import Column, percent
 
 
 def _list(name: str, digits: int) -> Callable[[Row], str]:

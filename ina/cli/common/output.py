@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import msgspec
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -17,11 +19,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ina.errors import InvalidInputError
+from ina.errors import InvalidInputError, MissingToolError
 
 # A pipe has no width; rich would fold lines at 80 columns and break what `grep` and `awk` read.
 _PIPE_WIDTH = 240
 _RULE = "─"
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def _raise(self: Console) -> None:
@@ -218,12 +222,29 @@ def _width(console: Console, options: ConsoleOptions, view: Table) -> int:
 def check_output(option: str, path: Path, suffixes: tuple[str, ...]) -> None:
     """``suffixes``: of what the command writes; "" among them: a name without any is taken, too.
 
-    Raises :class:`InvalidInputError` that names ``option`` and the file.
+    Raises :class:`InvalidInputError` that names ``option``, unless it is empty, and the file.
     """
+    what = f"{option} {path}".lstrip()
     if path.suffix.lower() not in suffixes:
         wanted = ", ".join(suffix for suffix in suffixes if suffix)
-        raise InvalidInputError(f"{option} {path}: want a name that ends in {wanted}")
+        raise InvalidInputError(f"{what}: want a name that ends in {wanted}")
     if path.is_dir():
-        raise InvalidInputError(f"{option} {path}: it is a folder")
+        raise InvalidInputError(f"{what}: it is a folder")
     if not path.parent.is_dir():
-        raise InvalidInputError(f"{option} {path}: there is no folder {path.parent}")
+        raise InvalidInputError(f"{what}: there is no folder {path.parent}")
+
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def check_picture(option: str, path: Path) -> None:
+    """As :func:`check_output`, of a picture. Raises MissingToolError: nothing here draws it."""
+    check_output(option, path, PICTURES)
+    check_matplotlib(option)
+
+
+def check_matplotlib(option: str) -> None:
+    """Before anything is run. Raises :class:`MissingToolError` that names ``option``."""
+    if importlib.util.find_spec("matplotlib") is None:
+        what = option or "a picture"
+        raise MissingToolError(f"{what} needs matplotlib: pip install matplotlib")

@@ -36,7 +36,6 @@ ControllerOption = Annotated[
         help="Address of a controller; of several, separated by commas, the first that answers.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _Reply = TypeVar("_Reply")
 _ABSENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)

@@ -15,10 +15,9 @@ import typer
 
 from ina.cli.common.given import is_given
 from ina.cli.common.options import command
-from ina.cli.common.output import LineOrParts, emit, lines_or_parts
+from ina.cli.common.output import JsonOption, LineOrParts, emit, lines_or_parts
 from ina.cli.common.rpc_client import (
     ControllerOption,
-    JsonOption,
     RequestRefusedError,
     addresses,
     controller_at,

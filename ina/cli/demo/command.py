@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ina.cli.common import torchrun
-from ina.cli.common.output import emit
+from ina.cli.common.output import JsonOption, emit
 from ina.cli.demo.plot import plot
 from ina.cli.demo.progress import Progress
 from ina.cli.demo.report import compare, write_json
@@ -35,7 +35,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Of the model, of the batches and of the drops.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for curves and results.")] = Path("out/demo"),
     timeout_s: Annotated[float, typer.Option(min=1, help="Deadline of each training.")] = 300.0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Train a small CNN on scikit-learn's 8x8 digits through the P4 switch, then with Gloo.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -12,18 +11,16 @@ import typer
 
 from ina.cli.common.given import is_given
 from ina.cli.common.options import command
-from ina.cli.common.output import check_output, emit
-from ina.cli.common.rpc_client import ControllerOption, JsonOption, ask, job_names, plain
+from ina.cli.common.output import JsonOption, check_output, check_picture, emit
+from ina.cli.common.rpc_client import ControllerOption, ask, job_names, plain
 from ina.cli.fabric.make import tables
 from ina.cli.fabric.view import view
 from ina.controller.config import DEFAULT_LISTEN, load_config
 from ina.controller.topology.from_config import fabric_of
-from ina.errors import InvalidInputError, MissingToolError
+from ina.errors import InvalidInputError
 from ina.fabric.lldp import differences, read_neighbours
 from ina.fabric.shapes import Rates, fat_tree, leaf_spine
 from ina.rpc import controller_pb2 as pb2
-
-SUFFIXES = (".png", ".svg", ".pdf")
 
 
 class Shape(str, Enum):
@@ -65,7 +62,7 @@ def plot(
 
     Of a large one: links by their load, and one job's trees.
     """
-    _check(file)
+    check_picture("", file)
     shown = _ask(controller)
     from ina.cli.fabric.dense_plot import MOST_SWITCHES, draw_dense
     from ina.cli.fabric.plot import draw
@@ -198,13 +195,3 @@ def _set_down(controller: str, name: str, json: bool, *, is_down: bool) -> None:
 
 def _ask(controller: str) -> pb2.ShowFabricReply:
     return ask(controller, lambda operator: operator.ShowFabric, pb2.ShowFabricRequest())
-
-
-def _check(file: Path) -> None:
-    """Before anybody is asked. Raises InvalidInputError, MissingToolError."""
-    if file.suffix not in SUFFIXES:
-        raise InvalidInputError(f"{file}: want a name that ends in {', '.join(SUFFIXES)}")
-    if not file.parent.is_dir():
-        raise InvalidInputError(f"{file}: there is no folder {file.parent}")
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingToolError("a picture needs matplotlib: pip install matplotlib")

@@ -12,10 +12,9 @@ from ina import modes
 from ina.cli.common.bounds import MAX_COUNT
 from ina.cli.common.given import is_given
 from ina.cli.common.options import command
-from ina.cli.common.output import check_output, emit
+from ina.cli.common.output import JsonOption, check_output, emit
 from ina.cli.common.rpc_client import (
     ControllerOption,
-    JsonOption,
     ask,
     ask_about_itself,
     job_names,

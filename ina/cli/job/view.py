@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ina.cli.common.columns import Column, view
 from ina.cli.common.output import FittingTable, table
 from ina.cli.common.trees import (
     COUNT_COLUMNS,
@@ -24,20 +25,6 @@ from ina.protocol.addresses import is_shm_address
 from ina.rpc import controller_pb2 as pb2
 from ina.units import time_text
 
-JOB_COLUMNS = (
-    "name", "tenant", "priority", "state", "job", "epoch", "joined", "slots", "window",
-    "lost", "spurious", "probes",
-)  # fmt: skip
-_SPARE_JOB_COLUMNS = (
-    "spurious", "probes", "epoch", "window", "job", "lost", "priority", "slots", "tenant",
-)  # fmt: skip
-_MEMBER_COLUMNS = (
-    "rank", "address", "process", "lease left", "watching", "operations", "in flight", "silent",
-    "lost", "spurious", "probes",
-)  # fmt: skip
-_SPARE_MEMBER_COLUMNS = (
-    "watching", "spurious", "probes", "lost", "in flight", "lease left", "address",
-)  # fmt: skip
 _NODE_COLUMNS = ["switch", "ranks", "slots", *COUNT_COLUMNS]
 
 
@@ -61,27 +48,18 @@ def jobs_table(
 def _table_of(
     jobs: Sequence[pb2.Job], about: pb2.ShowControllerReply, notes: Sequence[str] = ()
 ) -> FittingTable:
-    rows = [_job_row(job) for job in jobs]
-    if len(about.switches) < 2:
-        return FittingTable(JOB_COLUMNS, rows, _SPARE_JOB_COLUMNS, notes=notes)
-    with_switch = [[*row, job.switch] for row, job in zip(rows, jobs, strict=True)]
-    return FittingTable((*JOB_COLUMNS, "switch"), with_switch, _SPARE_JOB_COLUMNS, notes=notes)
+    columns = JOB_COLUMNS if len(about.switches) < 2 else (*JOB_COLUMNS, Column("switch"))
+    return view(columns, jobs, _SPARE_JOB_COLUMNS, notes=notes)
 
 
-def _job_row(job: pb2.Job) -> list[object]:
-    return [
-        job.name, job.tenant, job.priority, job.state, job.job, job.epoch,
-        f"{len(job.joined)}/{job.world_size}", slot_range(job), job.window, *_resends(job.traffic),
-    ]  # fmt: skip
+def _lost(job: pb2.Job) -> str:
+    losses, sent = job.traffic.losses, job.traffic.packets_sent
+    return f"{losses} ({losses / sent:.1%})" if losses else "0"
 
 
-def _resends(traffic: pb2.Traffic) -> list[object]:
-    """What became of packets sent again; empty cells: no worker has reported."""
-    sent = traffic.packets_sent
-    if not sent:
-        return [""] * 3
-    lost = f"{traffic.losses} ({traffic.losses / sent:.1%})" if traffic.losses else "0"
-    return [lost, traffic.spurious_resends, traffic.probes]
+def _sent_again(title: str, of: Callable[[pb2.Job], object]) -> Column:
+    """What became of packets sent again; an empty cell: no worker has reported."""
+    return Column(title, lambda job: of(job) if job.traffic.packets_sent else "")
 
 
 def _note(known: Known, now_s: float) -> str:
@@ -93,6 +71,18 @@ def _note(known: Known, now_s: float) -> str:
 def slot_range(job: pb2.Job) -> str:
     """``512..1023``: physical slots."""
     return f"{job.first_slot}..{job.first_slot + job.slots - 1}" if job.slots else ""
+
+
+JOB_COLUMNS = (
+    *(Column("name"), Column("tenant"), Column("priority"), Column("state"), Column("job")),
+    *(Column("epoch"), Column("joined", lambda job: f"{len(job.joined)}/{job.world_size}")),
+    *(Column("slots", slot_range), Column("window"), _sent_again("lost", _lost)),
+    _sent_again("spurious", lambda job: job.traffic.spurious_resends),
+    _sent_again("probes", lambda job: job.traffic.probes),
+)
+_SPARE_JOB_COLUMNS = (
+    "spurious", "probes", "epoch", "window", "job", "lost", "priority", "slots", "tenant",
+)  # fmt: skip
 
 
 def change_text(change: pb2.Remapping, job: pb2.Job) -> str:
@@ -141,8 +131,7 @@ def job_view(
     if job.HasField("remapping"):
         what = f"changes to {change_text(job.remapping, job)} ({job.remapping.why})"
         parts.append(Text(what, overflow="fold"))
-    rows = [_member_row(member) for member in shown.members]
-    parts.append(FittingTable(_MEMBER_COLUMNS, rows, _SPARE_MEMBER_COLUMNS, title="members"))
+    parts.append(view(_MEMBER_COLUMNS, shown.members, _SPARE_MEMBER_COLUMNS, title="members"))
     parts += windows_view(shown)
     if len(shown.tree) > 1:
         of_nodes = [_node_row(name, node) for name, node in indented(shown.tree)]
@@ -179,33 +168,34 @@ def _history(shown: pb2.ShowJobReply) -> str:
     return "\n".join(["last events", *map(event_line, shown.history)])
 
 
-def _member_row(member: pb2.Member) -> list[object]:
-    progress = member.progress
-    if not member.HasField("progress"):
-        reported: list[object] = [""] * 6
-    else:
-        reported = [
-            f"{progress.operations_done}/{progress.operations_submitted}",
-            progress.in_flight,
-            time_text(progress.silent_s) + (", refused" if progress.switch_refuses else ""),
-            progress.losses,
-            progress.spurious_resends,
-            progress.probes,
-        ]
-    return [
-        member.rank,
-        _address(member),
-        member.process,
-        time_text(max(0.0, member.lease_left_s)),
-        "yes" if member.watching else "no",
-        *reported,
-    ]
-
-
 def _address(member: pb2.Member) -> str:
     if member.process and is_shm_address(member.host):
         return "shared memory"
     return f"{member.host}:{member.udp_port}"
+
+
+def _reported(title: str, of: Callable[[pb2.Progress], object]) -> Column:
+    """An empty cell: it has not told."""
+    return Column(title, lambda it: of(it.progress) if it.HasField("progress") else "")
+
+
+def _silent(progress: pb2.Progress) -> str:
+    return time_text(progress.silent_s) + (", refused" if progress.switch_refuses else "")
+
+
+_MEMBER_COLUMNS = (
+    *(Column("rank"), Column("address", _address), Column("process")),
+    Column("lease left", lambda it: time_text(max(0.0, it.lease_left_s))),
+    Column("watching", lambda it: "yes" if it.watching else "no"),
+    _reported("operations", lambda it: f"{it.operations_done}/{it.operations_submitted}"),
+    *(_reported("in flight", lambda it: it.in_flight), _reported("silent", _silent)),
+    _reported("lost", lambda it: it.losses),
+    _reported("spurious", lambda it: it.spurious_resends),
+    _reported("probes", lambda it: it.probes),
+)
+_SPARE_MEMBER_COLUMNS = (
+    "watching", "spurious", "probes", "lost", "in flight", "lease left", "address",
+)  # fmt: skip
 
 
 def _spaced(parts: Sequence[RenderableType]) -> list[RenderableType]:

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Group
 
-from ina.cli.common.output import check_output, emit, table
+from ina.cli.common.output import JsonOption, check_output, emit, table
 from ina.cli.common.progress import progress
 from ina.cli.p4.tofino import Target, compile_for_tofino
 from ina.errors import InvalidInputError
@@ -31,7 +31,6 @@ app = typer.Typer(help="Compile, unpack, describe and draw the P4 programs.", no
 
 Build = Annotated[int, typer.Option(help=f"Which of ina's builds: {listed('or')}.")]
 Mode = Annotated[str, typer.Option(help=f"Of jobs: {' or '.join(names.MODES)}.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @app.callback()
@@ -62,7 +61,7 @@ def compile_(
     report: Annotated[
         Path | None, typer.Option(help="Tofino: write what it uses of the chip, as Markdown.")
     ] = None,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> None:
     """Compile with p4c: to BMv2 JSON and P4Info, or for a Tofino.
 
@@ -123,7 +122,7 @@ def unpack(
     mode: Mode = names.DEFAULT_MODE,
     values: Build = DEFAULT_VALUES_PER_PACKET,
     out: Annotated[Path | None, typer.Option(help="Directory (default: ina's cache).")] = None,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> None:
     """Write one of ina's compiled programs as plain files: BMv2 JSON and P4Info.
 
@@ -147,7 +146,7 @@ def info(
     ] = None,
     mode: Mode = names.DEFAULT_MODE,
     values: Build = DEFAULT_VALUES_PER_PACKET,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> None:
     """List a program's tables, actions, counters and registers."""
     if file is not None and not file.is_file():
@@ -166,7 +165,7 @@ def graph(
     ] = None,
     mode: Mode = names.DEFAULT_MODE,
     values: Build = DEFAULT_VALUES_PER_PACKET,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> None:
     """Draw the pipeline as SVG: parser, controls, tables, registers and who touches them."""
     check_output("OUT.svg", out, (".svg",))

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from ina.cli.common.options import command
-from ina.cli.common.output import emit
+from ina.cli.common.output import JsonOption, emit
 from ina.cli.pcap.read import CaptureFiles, Filter
 from ina.cli.pcap.view import Lines, life_document, lives_view
 from ina.errors import InvalidInputError
@@ -84,7 +84,7 @@ def follow(
         str, typer.Option(metavar="IPV4:UDP_PORT", help="Only this switch of a tree.")
     ] = "",
     udp_port: UdpPorts = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Tell the life of one slot: who took it, who joined, who is missing, what was sent again.
 

@@ -8,9 +8,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from ina.bench.plot import check_plot_path
 from ina.cli.common.bounds import MAX_PROCESSES, MAX_SEED
-from ina.cli.common.output import console, emit
+from ina.cli.common.output import JsonOption, check_picture, console, emit
 from ina.cli.common.progress import progress
 from ina.cli.common.window import WindowOption, WindowValuesOption, window_of
 from ina.cli.sim.compare import app as compare_app
@@ -32,7 +31,6 @@ app = typer.Typer(help="Simulate networks in virtual time, with the code that sh
 app.add_typer(compare_app, name="compare")
 _LADDER_FRAMES = 200_000
 """Kept for the ladder: the newest."""
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Of all that happens by chance.")]
 
 
@@ -52,14 +50,14 @@ def run(
     events: Annotated[bool, typer.Option("--events", help="Print what happened, too.")] = False,
     window: WindowOption = "",
     window_option: WindowValuesOption = None,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> None:
     """Run a scenario and print what an operator would ask.
 
     Exit code 1 if a sum was wrong, or a job ended though no fault of the scenario was done to it.
     """
     if plot is not None:
-        check_plot_path(plot)
+        check_picture("--plot", plot)
     scenario = load(file)
     if (congestion := window_of(window, window_option)) is not None:
         table = {"algorithm": congestion.algorithm, **congestion.options}
@@ -79,7 +77,7 @@ def run(
 def example(
     name: Annotated[str, typer.Argument(help="Which; none: list them.")] = "",
     out: Annotated[Path | None, typer.Option(help="A file; default: NAME.toml here.")] = None,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> None:
     """Write a scenario to start from, or list those that there are."""
     folder = root() / "examples" / "sim"
@@ -112,7 +110,7 @@ def fuzz_command(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for scenarios that fail.")] = Path("out/sim"),
     budget_s: Annotated[float, typer.Option(min=0, help="To make one that fails smaller.")] = 60.0,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> None:
     """Try random networks, jobs and faults until a promise is broken.
 
@@ -142,7 +140,7 @@ def replay(
     pcap: Annotated[Path | None, typer.Option(help="Write each frame, at each link.")] = None,
     ladder: Annotated[bool, typer.Option("--ladder", help="Print a ladder diagram.")] = False,
     events: Annotated[bool, typer.Option("--events", help="Print what happened, too.")] = False,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> None:
     """Run a seed of ``ina sim fuzz`` once more. Exit code 1 if it breaks a promise."""
     scenario = load(file) if file else draw(seed)

@@ -10,7 +10,8 @@ import typer
 from rich.console import RenderableType
 
 from ina.cli.common.bounds import MAX_PROCESSES, MAX_SEED
-from ina.cli.common.output import console, emit, table
+from ina.cli.common.columns import Column, view
+from ina.cli.common.output import JsonOption, console, emit
 from ina.cli.common.progress import progress
 from ina.cli.sim.routing import routing
 from ina.cli.sim.windows import windows
@@ -50,7 +51,7 @@ def memory(
     processes: Annotated[
         int, typer.Option(min=0, max=MAX_PROCESSES, help="0: one for each core.")
     ] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Run traces of training jobs through the controller, under each memory policy.
 
@@ -79,21 +80,16 @@ def memory(
 
 def outcomes_view(outcomes: Sequence[Outcome]) -> RenderableType:
     """A line a policy."""
-    columns = (
-        *("policy", "mean completion", "mean slowdown", "99 %", "deadlines missed"),
-        *("resizes a job", "most", "longest decision"),
-    )
-    rows = [
-        (
-            it.policy,
-            f"{it.mean_completion_s:.0f} s",
-            f"{it.mean_slowdown:.2f}",
-            f"{it.p99_slowdown:.1f}",
-            f"{it.missed_share:.1%}",
-            f"{it.mean_resizes:.1f}",
-            it.most_resizes,
-            time_text(it.decision_ms / 1e3) if it.decision_ms else "",
-        )
-        for it in outcomes
-    ]
-    return table(columns, rows)
+    return view(_COLUMNS, outcomes)
+
+
+_COLUMNS = (
+    Column("policy"),
+    Column("mean completion", lambda it: f"{it.mean_completion_s:.0f} s"),
+    Column("mean slowdown", lambda it: f"{it.mean_slowdown:.2f}"),
+    Column("99 %", lambda it: f"{it.p99_slowdown:.1f}"),
+    Column("deadlines missed", lambda it: f"{it.missed_share:.1%}"),
+    Column("resizes a job", lambda it: f"{it.mean_resizes:.1f}"),
+    Column("most", "most_resizes"),
+    Column("longest decision", lambda it: time_text(ms / 1e3) if (ms := it.decision_ms) else ""),
+)

@@ -1,4 +1,4 @@
-"""Draws windows, queues and goodput over virtual time; :func:`check_plot_path` comes first."""
+"""Draws windows, queues and goodput over virtual time; ``check_picture`` comes first."""
 
 from __future__ import annotations
 

@@ -8,12 +8,11 @@ from typing import Annotated
 import typer
 
 from ina.cli.common.bounds import MAX_PROCESSES
-from ina.cli.common.output import emit
+from ina.cli.common.output import JsonOption, check_matplotlib, emit
 from ina.cli.sim.progress import routing_progress
 from ina.cli.sim.routing_plots import draw_all
 from ina.cli.sim.routing_view import outcomes_view
 from ina.cli.sim.saved_rows import check_folder, save_routing
-from ina.cli.sim.windows_plots import check_matplotlib
 from ina.controller.routing.policies import POLICIES
 from ina.sim.routing.compare import BASELINES, FAMILIES, SHIPPED, compare
 
@@ -43,7 +42,7 @@ def routing(
     processes: Annotated[
         int, typer.Option(min=0, max=MAX_PROCESSES, help="0: one for each core.")
     ] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Run routing policies on the papers' settings and on fat-trees, beside the bound.
 
@@ -53,7 +52,7 @@ def routing(
     if save is not None:
         check_folder(save)
     if plots is not None:
-        check_matplotlib()
+        check_matplotlib("--plots")
     with routing_progress() as told:
         found = compare(
             _words(scenarios), _words(policies), quick=quick, processes=processes, told=told

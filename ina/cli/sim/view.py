@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ina.cli.common.columns import Column, view
 from ina.cli.common.output import table
 from ina.sim.fuzz import CRASH, Finding, State
 from ina.sim.ladder import Trace, ladder
@@ -47,30 +48,37 @@ def _ends(jobs: Sequence[JobReport]) -> Iterator[str]:
 
 
 def _jobs(jobs: Sequence[JobReport]) -> RenderableType:
-    columns = (
-        *("job", "workers", "steps", "step", "99 %", "Gbit/s", "W", "least", "slots", "sent"),
-        *("lost", "overtaken", "probes", "marked"),
-    )
-    rows = [
-        (
-            job.name if (count := len([job, *same])) == 1 else f"{job.name} ({count} times)",
-            job.workers,
-            job.steps_done,
-            time_text(job.step_mean_s),
-            time_text(job.step_p99_s),
-            f"{job.goodput_gbit_s:.3g}",
-            job.window_packets,
-            job.in_flight_limit_min,
-            job.slots_used_max,
-            job.packets_sent,
-            job.resends_lost,
-            job.resends_overtaken,
-            job.resends_probes,
-            job.ecn_marked,
-        )
-        for job, *same in map(list, _alike(jobs))
-    ]
-    return table(columns, rows)
+    return view(_JOB_COLUMNS, [list(same) for same in _alike(jobs)])
+
+
+def _job(title: str, of: str | Callable[[JobReport], object] = "") -> Column:
+    """Of the first of those that are alike."""
+    return Column(title, lambda alike: Column(title, of).cell(alike[0]))
+
+
+def _name(alike: Sequence[JobReport]) -> str:
+    times = f" ({len(alike)} times)" if len(alike) > 1 else ""
+    return alike[0].name + times
+
+
+_JOB_COLUMNS = (
+    *(Column("job", _name), _job("workers"), _job("steps", "steps_done")),
+    _job("step", lambda it: time_text(it.step_mean_s)),
+    _job("99 %", lambda it: time_text(it.step_p99_s)),
+    _job("Gbit/s", lambda it: f"{it.goodput_gbit_s:.3g}"),
+    *(_job("W", "window_packets"), _job("least", "in_flight_limit_min")),
+    *(_job("slots", "slots_used_max"), _job("sent", "packets_sent")),
+    *(_job("lost", "resends_lost"), _job("overtaken", "resends_overtaken")),
+    *(_job("probes", "resends_probes"), _job("marked", "ecn_marked")),
+)
+_PORT_COLUMNS = (
+    *(Column("port", "name"), Column("packets")),
+    Column("used", lambda it: f"{100 * it.utilisation:.1f} %"),
+    Column("queue", lambda it: size_text(it.longest_queue_bytes)),
+    Column("wait", lambda it: time_text(it.mean_wait_s)),
+    *(Column("full", "full_packets"), Column("lost", "lost_packets")),
+    Column("marked", "marked_packets"),
+)
 
 
 def _alike(jobs: Sequence[JobReport]) -> Iterator[Iterable[JobReport]]:
@@ -99,23 +107,9 @@ def _traffic(traffic: Sequence[TrafficReport]) -> RenderableType:
 
 def _ports(ports: Sequence[PortReport]) -> RenderableType:
     busiest = sorted(ports, key=lambda port: -port.longest_queue_bytes)[:_MOST_PORTS]
-    rows = [
-        (
-            port.name,
-            port.packets,
-            f"{100 * port.utilisation:.1f} %",
-            size_text(port.longest_queue_bytes),
-            time_text(port.mean_wait_s),
-            port.full_packets,
-            port.lost_packets,
-            port.marked_packets,
-        )
-        for port in busiest
-    ]
     more = len(ports) - len(busiest)
     title = f"ports with the longest queues; {more} more" if more else None
-    columns = ("port", "packets", "used", "queue", "wait", "full", "lost", "marked")
-    return table(columns, rows, title=title)
+    return view(_PORT_COLUMNS, busiest, title=title)
 
 
 def fuzz_view(state: State) -> str:

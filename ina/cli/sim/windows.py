@@ -10,10 +10,10 @@ import typer
 
 from ina.cli.common.bounds import MAX_PROCESSES, MAX_SEED
 from ina.cli.common.options import command
-from ina.cli.common.output import emit
+from ina.cli.common.output import JsonOption, check_matplotlib, emit
 from ina.cli.sim.progress import windows_progress
 from ina.cli.sim.saved_rows import check_folder, save_windows
-from ina.cli.sim.windows_plots import check_matplotlib, draw_all
+from ina.cli.sim.windows_plots import draw_all
 from ina.cli.sim.windows_view import outcomes_view
 from ina.congestion import ALGORITHMS, Congestion
 from ina.errors import InvalidInputError
@@ -60,7 +60,7 @@ class WindowsOptions:
     processes: Annotated[
         int, typer.Option(min=0, max=MAX_PROCESSES, help="0: one for each core; 1: this one.")
     ] = 0
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False
+    json: JsonOption = False
 
 
 @command(WindowsOptions)
@@ -78,7 +78,7 @@ def windows(asked: WindowsOptions) -> None:
     if asked.save is not None:
         check_folder(asked.save)
     if asked.plots is not None:
-        check_matplotlib()
+        check_matplotlib("--plots")
     with windows_progress() as told:
         found = compare(
             families,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ina.errors import MissingToolError
 from ina.sim.windows.cell import Cell, Family, Series
 from ina.sim.windows.outcome import Runs
 
@@ -16,12 +14,6 @@ if TYPE_CHECKING:
 
 _MOST_LINES = 10
 """With more jobs or flows in a panel names would hide what they name."""
-
-
-def check_matplotlib() -> None:
-    """Before anything is run. Raises :class:`MissingToolError`."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingToolError("--plots needs matplotlib: pip install matplotlib")
 
 
 def draw_all(

@@ -10,7 +10,8 @@ import typer
 
 from ina.cli.common.given import is_given
 from ina.cli.common.options import command
-from ina.cli.common.rpc_client import ControllerOption, JsonOption, job_names
+from ina.cli.common.output import JsonOption
+from ina.cli.common.rpc_client import ControllerOption, job_names
 from ina.cli.log_options import log_as_a_service
 from ina.cli.switch import show as switch_show
 from ina.cli.switch.options import (
