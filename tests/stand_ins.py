@@ -34,12 +34,15 @@ from tests.selection import LONG
 _SPACES = {"net": 0x4000_0000, "mnt": 0x0002_0000}
 """What ``ip netns exec`` changes, by its name below /proc/PID/ns: CLONE_NEWNET, CLONE_NEWNS."""
 _CLONE_FS = 0x200
+_PYTHON = sys.executable
 _MOST_BYTES = 1 << 17
 """Of a request: arguments and environment."""
 # Imports what loads quickly, alone. It sends signals on as bytes, and is told how its fork ended.
 _STAND_IN = """#!{python} -ISs
 import array, json, os, signal, socket, sys
 name, arguments = os.path.basename(sys.argv[0]), sys.argv[1:]
+if name == "torchrun":
+    arguments = ["-m", "torch.distributed.run", *arguments]
 if name == "python":
     while arguments[:1] == ["-u"]:
         del arguments[0]
@@ -70,7 +73,7 @@ class Forks:
         folder.mkdir()
         address = str(folder / "socket")
         text = _STAND_IN.format(python=sys.executable, address=address, spaces=list(_SPACES))
-        for name in ("ina", "python"):
+        for name in ("ina", "python", "torchrun"):
             (folder / name).write_text(text)
             (folder / name).chmod(0o755)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -126,8 +129,7 @@ def _stand_for(link: socket.socket, python: str) -> None:
     os.environ.update(asked["environ"])
     threading.Thread(target=_obey, args=(link,), name="signals", daemon=True).start()
     _as_if_begun()
-    if asked["arguments"][:2] != ["bench", "sim"]:  # which looks for its switch's thread
-        sys.executable = python
+    sys.executable = python
     try:
         if asked["name"] == "ina":
             _ina(asked["arguments"])
@@ -167,6 +169,8 @@ def _as_if_begun() -> None:
 def _ina(arguments: list[str]) -> None:
     from ina.cli.main import main
 
+    if arguments[:2] == ["bench", "sim"]:  # it looks for the thread of a process that it starts
+        sys.executable = _PYTHON
     sys.argv = ["ina", *arguments]
     main()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ina.errors import InvalidInputError
 from ina.p4.builds import largest_build, packet_bytes
 from tests.cli import process
 from tests.cli.process import Outcome, inside
+from tests.stand_ins import python
 
 # 100 MB of gradients in 4 buckets, 4 workers, 1 Gbit/s.
 JOB = KnownJob(4, 0.1, 100_000_000, 4, 1e9, 1500)
@@ -135,6 +137,7 @@ def test_the_command_measures_what_it_is_not_told(
     monkeypatch.setattr(allreduce, "measure", shorter)
     monkeypatch.setattr(ddp, "measure", shorter_model)
     monkeypatch.setenv("ADVISE_TEST", str(os.getpid()))
+    monkeypatch.setattr(sys, "executable", python())
     ran = inside(capsys, "bench", "advise", "--model=digits", "--workers=2", "--json")
     assert ran.code == 0, ran.err
     (row,) = json.loads(ran.out)["rows"]

@@ -74,7 +74,7 @@ LONG = {
     f"test diff --device model --packets 300 --values {VALUES_PER_PACKET_BUILDS[0]}": "model",
     "sim run {scenario}": "virtual time",
     "sim replay 7": "virtual time",
-    "sim fuzz --seeds 1 --processes 1": "seeds",
+    "sim fuzz --first 1 --seeds 1 --processes 1": "seeds",
     "pcap follow {capture} --job 1 --slot 0": "read",
     "pcap decode {capture}": "read",
 }

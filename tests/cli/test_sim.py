@@ -119,14 +119,14 @@ def test_fuzzing_says_what_it_did_and_finds_what_is_broken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = tmp_path / "state.json"
-    said = run("fuzz", "--seeds", "10", "--processes", "1", "--state", str(state))
-    assert "\n10 seeds from 0 on: " in f"\n{said}"  # a slow run says before how far it is
+    said = run("fuzz", "--first", "5", "--seeds", "3", "--processes", "1", "--state", str(state))
+    assert "\n3 seeds from 5 on: " in f"\n{said}"  # a slow run says before how far it is
     assert "0 violations" in said
     found = json.loads(state.read_text())
     found["findings"] = [{"seed": 7, "kind": "no end", "what": "x", "scenario": {}}]
     state.write_text(json.dumps(found))
     monkeypatch.setattr(command, "smaller", lambda scenario, *_: scenario)
-    words = ["fuzz", "--seeds", "10", "--state", str(state), "--out", str(tmp_path)]
+    words = ["fuzz", "--first", "5", "--seeds", "3", "--state", str(state), "--out", str(tmp_path)]
     result = CliRunner().invoke(app, words, catch_exceptions=False)
     assert result.exit_code == 1
     assert "seed 7: no end: x" in result.output

@@ -1,8 +1,8 @@
 """The ranks of ``torchrun --nproc-per-node N SCRIPT``, as forks of a process that has its imports.
 
-torchrun and each of its ranks take two seconds of a core to import torch. So in ``make test`` the
-scripts of the pages run in forks, with the environment that torchrun gives; in ``make test-long``,
-and on the page that says how torchrun starts them always, torchrun itself runs them.
+torchrun takes a second to bring ranks together. So in ``make test`` the scripts of the pages run in
+forks with the environment that it gives. On the page that says how torchrun starts them it does so,
+as a fork that starts forks; in ``make test-long`` everywhere, by interpreters of their own.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -62,7 +63,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
     """dumpcap writes what it has captured a little later."""
     until_s = time.monotonic() + DEADLINE_S
     while not condition() and time.monotonic() < until_s:
-        time.sleep(0.1)
+        time.sleep(0.5)
 
 
 def exchange(namespace_prefix: list[str]) -> int:
@@ -137,14 +138,18 @@ def test_a_job_with_loss_on_loopback(tmp_path: Path) -> None:
         parts = [np.full(elems, rank + 1, np.int32) for rank in range(count)]
         sums = pool.map(lambda session, part: session.all_reduce(part), sessions, parts)
         assert all((result == 6).all() for result in sums)
-        job, slots = sessions[0].ticket.job, sessions[0].ticket.slots
+        job = sessions[0].ticket.job
         rounds = -(-elems // 64)
         wait_until(lambda: _results(read([file], port)) >= rounds)
     packets = read([file], port)
     assert not any(packet.problem for packet in packets)
     resends = [p for p in packets if p.header and p.header.flags & Flag.RESEND]
     assert resends, "nothing was lost"
-    lives = [follow(packets, job, slot)[0] for slot in range(slots)]
+    of_slots: dict[int, list[Packet]] = defaultdict(list)  # those that the sum needs
+    for packet in packets:
+        if packet.header is not None:
+            of_slots[packet.header.slot].append(packet)
+    lives = [follow(of_slots[slot], job, slot)[0] for slot in sorted(of_slots)]
     assert all(life.workers == [0, 1, 2] for life in lives)
     told = [round_ for life in lives for round_ in life.rounds]
     assert len(told) >= rounds

@@ -1,5 +1,6 @@
 """What the fork server imports and loads before it forks workers."""
 
+from contextlib import suppress
 from importlib import import_module
 
 from ina.controller.config.reading import make_config
@@ -15,9 +16,11 @@ for name in (
     "encodings.idna",  # whoever looks up an address
     "numpy.ctypeslib",
     *("ina.torch", "ina.controller.embedded"),
+    "sklearn.datasets",  # what examples train on
     *("tests.torch.launch", "tests.torch.runs", "tests.torch.services"),
 ):
-    import_module(name)
+    with suppress(ImportError):
+        import_module(name)
 
 # A rank 0 loads the build of one of these: so it has been read and checked already.
 for values in (64, 256, 1024):

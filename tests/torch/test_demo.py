@@ -151,7 +151,8 @@ def test_the_chosen_compiler_reaches_the_workers(
     assert "no C compiler 'no-such-compiler'" in ran.stderr
 
 
-def test_failing_worker_is_explained(tmp_path: Path) -> None:
+def test_failing_worker_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", python())
     script = tmp_path / "script.py"
     script.write_text(_SCRIPT)
     with pytest.raises(torchrun.WorkersFailedError, match="ValueError: the second worker gives up"):
