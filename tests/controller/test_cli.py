@@ -89,7 +89,7 @@ def test_run_list_show_stop(running: tuple[subprocess.Popen[str], str]) -> None:
 
 def test_an_embedded_switch_offers_shared_memory_beside_udp(tmp_path: Path) -> None:
     # Ports 1 and 2 are others': shared memory is 3.
-    hosts = '[[hosts]]\naddress = "10.0.0.2"\nport = 2\n'
+    hosts = '[[host]]\naddress = "10.0.0.2"\nport = 2\n'
     config = str(config_file(tmp_path, NO_LEASES + hosts))
     with started("controller", "run", config, "--embedded-switch") as (_, ready):
         with ThreadPoolExecutor(2) as pool:

@@ -37,11 +37,11 @@ slots = 1024
 jobs = 2
 workers = 16
 max_priority = 3
-[[hosts]]
+[[host]]
 address = "10.0.0.1"
 port = 2
 mac = "02:00:00:00:00:01"
-[[hosts]]
+[[host]]
 address = "10.0.0.2"
 port = 3
 """
@@ -77,7 +77,7 @@ data_host = '10.0.0.2'
 
 
 def test_several_switches_by_name(tmp_path: Path) -> None:
-    hosts = "[[hosts]]\naddress='10.0.0.9'\nswitch='b'\nport=7\n"
+    hosts = "[[host]]\naddress='10.0.0.9'\nswitch='b'\nport=7\n"
     config = load_config(write(tmp_path, TWO + "target = 'bmv2'\n" + hosts))
     a, b = config.switches
     assert [(it.name, it.grpc_addr, it.window_limit) for it in (a, b)] == [
@@ -110,19 +110,19 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
             r"congestion: the option 'shrink' of 'ina' must be 0.1",
         ),
         ("[congestion]\nspeed = 2", r"congestion: .* 'ina' has no option 'speed'"),
-        ("[[hosts]]\naddress='10.0.0.1'\nport=1\nspeed=1", r"hosts\[0\].speed: unknown key"),
+        ("[[host]]\naddress='10.0.0.1'\nport=1\nspeed=1", r"host\[0\].speed: unknown key"),
         ("[switch]\ndevice_id = 'one'", r"switch.device_id: expected `int`, got `str`"),
         ("[switch]\nvalues = 65", r"switch.values: 65 is not 64, 256, 360 or 1024"),
         ("[switch]\ngrpc_addr = 'here'", r"switch.grpc_addr: 'here' is not host:port"),
         ("[switch]\ndata_host = 'here'", r"switch.data_host: 'here' is not an IPv4 address"),
         ("listen = '1.2.3.4:99999'", r"listen: '1.2.3.4:99999' is not host:port"),
         ("[jobs]\nslots = 3", r"jobs.slots: expected `int` that's a multiple of 2"),
-        ("[[hosts]]\nport=1", r"hosts\[0\].address: missing"),
-        ("[[hosts]]\naddress='x'\nport=1", r"hosts\[0\].address: 'x' is not an IPv4 address"),
-        ("[[hosts]]\naddress='10.0.0.1'\nport=1\nmac='z'", r"hosts\[0\].mac: 'z' is not"),
+        ("[[host]]\nport=1", r"host\[0\].address: missing"),
+        ("[[host]]\naddress='x'\nport=1", r"host\[0\].address: 'x' is not an IPv4 address"),
+        ("[[host]]\naddress='10.0.0.1'\nport=1\nmac='z'", r"host\[0\].mac: 'z' is not"),
         (
-            "[[hosts]]\naddress='10.0.0.1'\nport=1\n[[hosts]]\naddress='10.0.0.1'\nport=2",
-            r"hosts\[1\].address: 10.0.0.1 is listed twice",
+            "[[host]]\naddress='10.0.0.1'\nport=1\n[[host]]\naddress='10.0.0.1'\nport=2",
+            r"host\[1\].address: 10.0.0.1 is listed twice",
         ),
         ("listen = \n", r"not TOML: .*line 1"),
         ("metrics = ':9'", r"metrics: ':9' is not host:port"),
@@ -153,10 +153,10 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
         (TWO.replace("'b'", "'a'"), r"switch\[1\].name: a is switch\[0\]'s, too"),
         (TWO.replace("b:2", "a:1"), r"switch\[1\].grpc_addr: a:1 device 1 is switch\[0\]'s, too"),
         (TWO.replace(".2'", ".1'"), r"switch\[1\].data_host: 10.0.0.1:17760 is switch\[0\]'s, too"),
-        (f"{TWO}[[hosts]]\naddress='10.0.0.9'\nport=1", r"hosts\[0\].switch: which one\?"),
+        (f"{TWO}[[host]]\naddress='10.0.0.9'\nport=1", r"host\[0\].switch: which one\?"),
         (
-            f"{TWO}[[hosts]]\naddress='10.0.0.9'\nport=1\nswitch='c'",
-            r"hosts\[0\].switch: no switch is called 'c'",
+            f"{TWO}[[host]]\naddress='10.0.0.9'\nport=1\nswitch='c'",
+            r"host\[0\].switch: no switch is called 'c'",
         ),
     ],
 )

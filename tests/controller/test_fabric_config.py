@@ -121,7 +121,7 @@ def link(*ends: str, ports: str = "") -> str:
         ),
         (
             "[[host]]\naddress='10.0.1.1'\n[[hosts]]\naddress='10.0.1.2'\n",
-            "hosts: it is the former",
+            "hosts: unknown key",
         ),
     ],
 )

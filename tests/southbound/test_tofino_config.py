@@ -39,7 +39,7 @@ session = 5
 port = 64
 direction = "egress"
 max_bytes = 128
-[[hosts]]
+[[host]]
 address = "10.0.0.1"
 port = "1/0"
 """
@@ -82,7 +82,7 @@ def test_pipes(tmp_path: Path) -> None:
 
 
 PORT = "[[switch.port]]\nport = {}\nspeed = '100G'\n"
-HOST = "[[hosts]]\naddress = '10.0.0.1'\nport = {}\n"
+HOST = "[[host]]\naddress = '10.0.0.1'\nport = {}\n"
 MIRROR = "[[switch.mirror]]\nsession = 1\nport = {}\n"
 
 
@@ -94,15 +94,15 @@ MIRROR = "[[switch.mirror]]\nsession = 1\nport = {}\n"
         ("[switch]\nprogram = 'x'", r"switch.program: only a Tofino has it, switch.target is 'sof"),
         (PORT.format(1), r"switch.port: only a Tofino has it"),
         ("[switch]\ndevice_id = 0", r"switch.device_id: 0: P4Runtime's devices begin at 1"),
-        (HOST.format("'1/0'"), r"hosts\[0\].port: '1/0': only a Tofino behind BFRuntime has names"),
-        (HOST.format(0), r"hosts\[0\].port: 0 is not 1 to 510"),
+        (HOST.format("'1/0'"), r"host\[0\].port: '1/0': only a Tofino behind BFRuntime has names"),
+        (HOST.format(0), r"host\[0\].port: 0 is not 1 to 510"),
         ("[switch]\ndata_port = 511", r"switch.data_port: 511 is not 1 to 510"),
         (TOFINO + "values = 256\n" + FILES, r"switch.values: 256 is not 64"),
         (BFRT.replace("tofino", "tofino2") + "values = 128", r"switch.values: 128 is not 64"),
         (TOFINO, r"switch.p4info: P4Runtime sets the program: name its P4Info and its device file"),
         (TOFINO + "p4info = 'x'", r"switch.pipeline: P4Runtime sets the program"),
         (TOFINO + FILES + PORT.format(1), r"switch.port: P4Runtime cannot set it; southbound = "),
-        (TOFINO + FILES + HOST.format("'1/0'"), r"hosts\[0\].port: '1/0': P4Runtime has no names"),
+        (TOFINO + FILES + HOST.format("'1/0'"), r"host\[0\].port: '1/0': P4Runtime has no names"),
         (BFRT + FILES, r"switch.p4info: the SDE loads the program"),
         (BFRT + "program = 'ina-pool'", r"switch.program: 'ina-pool' is not a program's name"),
         (BFRT + "[switch_tls]\nca = 'x'", r"switch_tls: the SDE's BFRuntime client has no TLS"),
@@ -144,14 +144,14 @@ MIRROR = "[[switch.mirror]]\nsession = 1\nport = {}\n"
         (BFRT + PORT.format(1) + "duplex = 1", r"switch.port\[0\].duplex: unknown key"),
         (BFRT + MIRROR.format(1) * 2, r"switch.mirror\[1\].session: 1 is listed twice"),
         (BFRT + MIRROR.format("'x'"), r"switch.mirror\[0\].port: 'x' is neither"),
-        (BFRT + HOST.format(68), r"hosts\[0\].port: 68 is the recirculation port of pipe 0"),
+        (BFRT + HOST.format(68), r"host\[0\].port: 68 is the recirculation port of pipe 0"),
         (
             BFRT + PORT.format(1) + "loopback = true\n" + HOST.format(1),
-            r"hosts\[0\].port: 1 is a loopback port: what a host behind it sends is not seen",
+            r"host\[0\].port: 1 is a loopback port: what a host behind it sends is not seen",
         ),
         (
             BFRT + PORT.format(1) + HOST.format(2),
-            r"hosts\[0\].port: 2 is not set up: no \[\[switch.port\]\] names it",
+            r"host\[0\].port: 2 is not set up: no \[\[switch.port\]\] names it",
         ),
     ],
 )

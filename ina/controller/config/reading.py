@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import socket
 import sys
 from pathlib import Path
@@ -35,9 +34,6 @@ else:
 
 _log = logging.getLogger(__name__)
 
-_FORMER_HOSTS = "hosts"
-_NAMES_NOW = {_FORMER_HOSTS: "host"}
-
 AUTO = 0
 """As ``switch.values``: what the path to the switch bears."""
 
@@ -63,22 +59,14 @@ def make_config(document: dict[str, Any], source: str, folder: Path | None = Non
             document = with_topology(document, folder or Path())
         except TopologyError as error:
             raise ConfigError(f"{source}: topology: {error}") from None
-    former = _FORMER_HOSTS in document  # what is said of [[host]] names the file's own key
-    if former:
-        if "host" in document:
-            raise ConfigError(f"{source}: {_FORMER_HOSTS}: it is the former name of host: use one")
-        document = {_NAMES_NOW.get(key, key): value for key, value in document.items()}
     try:
         config = convert(_with_defaults(document), Config)
     except DocumentError as error:
         said = str(error)
         if not isinstance(document.get("switch"), list):
             said = said.replace("switch[0]", "switch", 1)
-        said = re.sub(r"^host\b", _FORMER_HOSTS, said) if former else said
         raise ConfigError(f"{source}: {said}") from None
     for key, problem in problems(config):
-        if former:
-            key, problem = (text.replace("host[", "hosts[") for text in (key, problem))
         raise ConfigError(f"{source}: {key}: {problem}")
     return config
 

@@ -23,7 +23,7 @@ def with_topology(document: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     named = document["topology"]
     if not isinstance(named, str):
         raise TopologyError("want the path of a topology.json")
-    for key in ("link", "host", "hosts"):
+    for key in ("link", "host"):
         if key in rest:
             raise TopologyError(f"{named} says it: leave out {key}")
     path = folder / named
