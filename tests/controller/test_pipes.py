@@ -11,7 +11,7 @@ from ina.controller.errors import JobPipesError
 from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.placement import check_pipes
 from ina.controller.memory import FirstFit
-from ina.controller.switches.capacity import Capacity
+from ina.controller.switches.capacity import Capacity, PipeOf, one_pipe
 from ina.protocol.peer import Peer
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import forest_of
@@ -20,7 +20,9 @@ from ina.trees.tree import Node, Tree
 PIPE_0, PIPE_1 = 4, 130  # device ports
 
 
-def check(worker_ports: tuple[int, ...], switch_ports: tuple[int, ...]) -> None:
+def check(
+    worker_ports: tuple[int, ...], switch_ports: tuple[int, ...], pipe: PipeOf = pipe_of
+) -> None:
     """Of a node with these children; its parent is behind the other pipe."""
     job = Job(JobSpec("j", len(worker_ports)), 1, 0.0)
     for rank, port in enumerate(worker_ports):
@@ -30,7 +32,7 @@ def check(worker_ports: tuple[int, ...], switch_ports: tuple[int, ...]) -> None:
     node = Node("middle", ranks, names, switch_ports, parent="spine", parent_port=PIPE_1)
     spine = Node("spine", nodes=("middle",), ports=(PIPE_1,))
     leaves = (Node(name, parent="middle") for name in names)
-    capacity = Capacity(FirstFit(8, 8), pipe_of=pipe_of)
+    capacity = Capacity(FirstFit(8, 8), pipe_of=pipe)
     forest = forest_of(Tree((spine, node, *leaves)))
     check_pipes(job, forest, dict.fromkeys(forest.switches, capacity))
 
@@ -65,3 +67,7 @@ def test_children_of_two_pipes(
     with pytest.raises(JobPipesError) as refused:
         check(worker_ports, switch_ports)
     assert says in str(refused.value)
+
+
+def test_switches_without_pipes_take_children_anywhere() -> None:
+    check((PIPE_0, PIPE_1), (PIPE_1, 300), one_pipe)

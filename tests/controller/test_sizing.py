@@ -63,7 +63,7 @@ class Bench:
         coordinator = self.racks.coordinator
         slots, priority = more.get("asked", 0), more.get("priority", 0)
         asked = JobSpec(name, 2, slots, priority=priority, queue_s=queue_s)
-        self.memory.admitted(await coordinator.create(asked, 0.0))
+        await coordinator.create(asked, 0.0)
         return await self.racks.join_all(name, (1, 1))
 
     async def run(self, name: str, queue_s: float = 0.0, **more: int) -> Job:
@@ -204,7 +204,7 @@ async def test_who_does_not_wait_does_not_overtake_who_does() -> None:
     await bench.settle()
     bench.now_s = 1.0
     with pytest.raises(NoRoomError, match="1 job waits for slots before it, the first is 'wai"):
-        bench.memory.check_turn(JobSpec("new", 2))
+        bench.memory.sized(Job(JobSpec("new", 2), 9, 0.0), ())
     await bench.racks.coordinator.evict("waits", "a test")
     await asyncio.gather(*calls, return_exceptions=True)
 
@@ -350,7 +350,6 @@ def test_over_a_tree_a_policy_gives_as_many_as_the_quota_leaves_on_each_switch()
         racks = bench.racks
         racks.registry.admission = Admission({"default": TenantConfig(slots=quota)})
         job = await racks.coordinator.create(JobSpec("j", 2), 0.0)
-        bench.memory.admitted(job)
         await asyncio.gather(*await racks.join_all("j", (1, 2)))
         return job
 

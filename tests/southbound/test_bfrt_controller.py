@@ -18,11 +18,9 @@ from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.supervisor import Supervisor
 from ina.errors import MissingToolError
 from ina.p4 import names
-from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.bfrt import session as session_module
 from ina.tables.errors import SwitchError
-from ina.trees.endpoint import Endpoint
 from tests.controller.switches import of_jobs, only, plan_here, plan_of, writer_of
 from tests.controller.workers import workers_of
 from tests.southbound.bench import HANG_S, config_for, two_workers, until
@@ -242,11 +240,3 @@ async def test_without_an_sde_the_controller_does_not_start(
     with pytest.raises(MissingToolError, match="set SDE_INSTALL"):
         async with controller(tofino):
             pass
-
-
-def test_switches_without_pipes_take_workers_anywhere() -> None:
-    from ina.controller.jobs.placement import check_same_pipe
-    from ina.controller.switches.capacity import one_pipe
-
-    job = two_workers(1, (1, 500))
-    check_same_pipe(job, 2, Endpoint(Peer(job.members[0].peer.address, 1), 300), one_pipe)

@@ -18,11 +18,9 @@ from collections.abc import Callable, Iterable
 from ina.controller.errors import (
     JobAbortedError,
     JobConflictError,
-    JobPipesError,
     JobTokenError,
     JoinTimeoutError,
     NoRoomError,
-    QuotaError,
     StandbyError,
     UnknownJobError,
 )
@@ -31,11 +29,11 @@ from ina.controller.jobs import spread
 from ina.controller.jobs.adoption import adoptable
 from ina.controller.jobs.changes import Changes
 from ina.controller.jobs.events import EventBus, job_event
-from ina.controller.jobs.outages import StoredOutages
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.removal import LOOK_S, Removals
 from ina.controller.jobs.results_groups import regroup, share_if_room, take_out
+from ina.controller.jobs.room import with_room
 from ina.controller.retry import Persistence, fail
 from ina.controller.store import StoredJob
 from ina.controller.switches.plan import sharing_ranks
@@ -65,15 +63,12 @@ class Coordinator:
         record: Record,
         *,
         events: EventBus | None = None,
-        outages: StoredOutages | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``outages``: of a fabric; None: no links join switches."""
         self.registry = registry
         self.events = events or EventBus()
         self.switches = {switch.name: switch for switch in switches}
         """By name; the registry has their capacities."""
-        self.outages = outages
         self.record = record
         """Of the store; whatever it does not take breaks all of this."""
         self._clock = clock
@@ -117,19 +112,11 @@ class Coordinator:
 
         When one worker's time is over, the start has failed for all: each gets the same error.
 
-        Where one sits in another pipe than the others, all get :class:`JobPipesError`; and what
-        :meth:`Registry.place` raises for all of them.
-
-        Raises what :meth:`Registry.join` raises, and :class:`JoinTimeoutError`,
-        :class:`JobAbortedError`, :class:`SwitchError`.
+        So all get what :meth:`Registry.place` raises. Raises also what :meth:`Registry.join`
+        raises, and :class:`JoinTimeoutError`, :class:`JobAbortedError`, :class:`SwitchError`.
         """
         self._expire()
-        try:
-            job = self.registry.join(name, rank, endpoint, token=token)
-        except JobPipesError as error:
-            # All of them must hear it: none can ever run.
-            self._abandon(self.registry.get(name), error)
-            raise
+        job = self.registry.join(name, rank, endpoint, token=token)
         self.record.save("join", job)
         self._tell(pb2.MEMBER_JOINED, job, ranks=[rank], reason=f"from {endpoint}")
         started = self._started.get(job)
@@ -368,22 +355,22 @@ class Coordinator:
 
     async def _place(self, job: Job, started: asyncio.Future[None]) -> None:
         """All have joined, so it is known where they are."""
-        try:
+
+        async def take() -> bool:
             # Who waits may go away, and come again, while others are pushed out.
-            while job.state is JobState.JOINING and not job.missing():
-                try:
-                    self.registry.place(job)
-                except NoRoomError as error:
-                    is_quota = isinstance(error, QuotaError)  # nobody's end makes room in it
-                    victims = [] if is_quota else self.registry.victims_of(job)
-                    if not victims and not await self.registry.room.waits(job, error):
-                        raise
-                    for victim in victims:
-                        await self.push_out(victim, job.name)
-                else:
-                    self.registry.room.granted(job)
-                    self._save_start(job)
-                    self._background.spawn(self._install(job, started))
+            is_whole = job.state is JobState.JOINING and not job.missing()
+            if is_whole:
+                self.registry.place(job)
+            return is_whole
+
+        def victims() -> list[Job]:
+            return self.registry.victims_of(job)
+
+        room = self.registry.room
+        try:
+            if await with_room(room, job.spec, take, victims, self.push_out, job=job):
+                self._save_start(job)
+                self._background.spawn(self._install(job, started))
         except (JobRequestError, NoRoomError, SwitchError) as error:
             if job.state is JobState.JOINING:
                 self._abandon(job, error)

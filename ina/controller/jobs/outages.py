@@ -27,6 +27,7 @@ class StoredOutages:
         stored: Iterable[str] = (),
     ) -> None:
         """``stored``: what a former controller left; names that there are no more are dropped."""
+        self.fabric = fabric
         self._outages = Outages(fabric.switches, [it.switches for it in fabric.links], stored)
         self._record = record
         self._events = events

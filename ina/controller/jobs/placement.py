@@ -182,13 +182,6 @@ def window(
     return min([lanes_of(slots_of(forest, memory)), *queues])
 
 
-def check_same_pipe(job: Job, rank: int, endpoint: Endpoint, pipe_of: PipeOf) -> None:
-    """Raises :class:`JobPipesError` if ``rank`` is in another pipe than those that have joined."""
-    ports = {other: member.at_switch.switch_port for other, member in job.members.items()}
-    ports[rank] = endpoint.at_switch.switch_port
-    _check(job, {f"rank {who}": port for who, port in sorted(ports.items())}, pipe_of)
-
-
 def check_pipes(job: Job, over: Forest, switches: Mapping[str, Capacity]) -> None:
     """Raises :class:`JobPipesError` if children in a tree are in several pipes of their switch."""
     for tree in over:

@@ -20,7 +20,6 @@ from ina.controller.jobs.placement import (
     check_forest,
     check_pipes,
     check_room,
-    check_same_pipe,
     first_with_room,
     slots_by_switch,
     window,
@@ -276,8 +275,7 @@ class Registry:
         """Adds a worker. After the last one, :meth:`place` is next.
 
         Raises :class:`UnknownJobError`, :class:`JobTokenError`, :class:`JobRequestError` (rank),
-        :class:`JobConflictError` (rank or address taken, job runs already),
-        :class:`JobPipesError` (nobody can join the job any more: end it).
+        :class:`JobConflictError` (rank or address taken, job runs already).
         """
         job = self.get(name)
         check_token(job, token)
@@ -296,8 +294,6 @@ class Registry:
                 raise JobConflictError(
                     f"job {name!r}: rank {rank} has the address of rank {other}, {member}"
                 )
-        if job.placed is not None:
-            check_same_pipe(job, rank, endpoint, self.switches[job.island].pipe_of)
         job.members[rank] = endpoint
         return job
 
@@ -396,6 +392,7 @@ class Registry:
             raise
         most = window(forest, taken, self.switches)
         job.placed = JobMapping(0, (job.number, *more), forest, taken, most, mode=job.mode)
+        self.room.granted(job)
 
     def _complete(self, job: Job) -> None:
         job.on(JobEvent.COMPLETE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.jobs.outages import StoredOutages
 from ina.controller.placing.router import Router
 from ina.controller.routing.bounds import cut_bound
 from ina.controller.routing.judge import Judgement
@@ -12,17 +13,18 @@ from ina.controller.switches.switch import Switch
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
 from ina.controller.windows.uses import UsedLink as Hop
-from ina.fabric.graph import Fabric, Link
-from ina.fabric.outages import NOTHING
+from ina.fabric.graph import Link
 from ina.rpc import controller_pb2 as pb2
 
 
 async def show_fabric(
-    coordinator: Coordinator, detector: FailureDetector, fabric: Fabric, windows: JobWindows
+    coordinator: Coordinator,
+    detector: FailureDetector,
+    outages: StoredOutages,
+    windows: JobWindows,
 ) -> pb2.ShowFabricReply:
     """Reads counters of all switches; one that is out of reach is told as that."""
-    outages = coordinator.outages
-    down = NOTHING if outages is None else outages.down
+    fabric, down = outages.fabric, outages.down
     load = _Load(coordinator)
     bits_per_s = windows.link_bits_per_s()
     switches = coordinator.switches.values()

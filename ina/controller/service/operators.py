@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from ina.controller.errors import UnknownJobError, UnknownSwitchError
 from ina.controller.job import Job
 from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.jobs.outages import StoredOutages
 from ina.controller.service.answers import Context, answer, refuse
 from ina.controller.service.fabric import show_fabric
 from ina.controller.service.memory import list_decisions, plan_job
@@ -28,7 +29,6 @@ from ina.controller.slots.memory import Memory
 from ina.controller.switches.switch import Switch
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
-from ina.fabric.graph import Fabric
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
 from ina.tables.values import Item
@@ -47,14 +47,14 @@ class OperatorService(rpc.OperatorServicer):
         coordinator: Coordinator,
         detector: FailureDetector,
         memory: Memory,
-        fabric: Fabric,
+        outages: StoredOutages,
         windows: JobWindows,
     ) -> None:
         self._windows = windows
         self._memory = memory
         self._coordinator = coordinator
         self._detector = detector
-        self._fabric = fabric
+        self._outages = outages
 
     async def ListJobs(  # noqa: N802 (gRPC's name)
         self, request: pb2.ListJobsRequest, context: Context
@@ -146,7 +146,7 @@ class OperatorService(rpc.OperatorServicer):
     ) -> pb2.ShowFabricReply:
         """Switches, links, hosts, and the trees of jobs over them."""
         return await answer(
-            context, show_fabric(self._coordinator, self._detector, self._fabric, self._windows)
+            context, show_fabric(self._coordinator, self._detector, self._outages, self._windows)
         )
 
     async def SetDown(  # noqa: N802
@@ -156,13 +156,12 @@ class OperatorService(rpc.OperatorServicer):
         return await answer(context, self._set_down(request))
 
     async def _set_down(self, request: pb2.SetDownRequest) -> pb2.SetDownReply:
-        outages = self._coordinator.outages
-        if outages is None:
+        if self._coordinator.registry.placement.is_known_early:
             raise JobRequestError(
                 "its switches are no fabric: the controller's file has no [[link]]"
             )
-        changed = outages.put(request.name, is_down=request.down)
-        return pb2.SetDownReply(changed=changed, down=outages.names)
+        changed = self._outages.put(request.name, is_down=request.down)
+        return pb2.SetDownReply(changed=changed, down=self._outages.names)
 
     async def RemoveForeign(  # noqa: N802
         self, request: pb2.RemoveForeignRequest, context: Context

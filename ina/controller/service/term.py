@@ -35,7 +35,6 @@ from ina.controller.topology.from_config import aggregators_of, fabric_of, islan
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
 from ina.fabric.graph import Fabric
-from ina.fabric.outages import NOTHING
 from ina.fabric.ports import PortRef
 from ina.p4.catalogue import capabilities
 
@@ -59,9 +58,9 @@ class Term:
         self._clock = clock = surroundings.monotonic_s
         fabric = fabric_of(config)
         record, events = Record(claim), EventBus(unix_clock=surroundings.unix_s)
-        outages: StoredOutages | None = None
-        if config.is_fabric:
-            outages = StoredOutages(fabric, record, events, store.load_down())
+        # What is said of a fabric is not said of its switches as islands.
+        down = store.load_down() if config.is_fabric else ()
+        outages = StoredOutages(fabric, record, events, down)
         self.switches = _switches(config, fabric, links)
         self.registry = _registry(
             config, fabric, links, self.switches, outages, store, surroundings
@@ -73,7 +72,6 @@ class Term:
         self.coordinator = Coordinator(
             *(self.registry, self.switches.values(), record),
             events=events,
-            outages=outages,
             clock=clock,
         )
         self.detector = FailureDetector(
@@ -87,7 +85,7 @@ class Term:
         self._loops: list[FailureDetector | Rebalancer | JobWindows | Rerouter] = [
             *(self.detector, Rebalancer(memory, self.coordinator), self.windows)
         ]
-        if router is not None and outages is not None:
+        if router is not None:
             with_what = (router, outages, self.coordinator, memory.decisions, clock)
             self._loops.append(Rerouter(*with_what, surroundings.compute))
         data = {
@@ -97,7 +95,7 @@ class Term:
             *(self.coordinator, self.detector, data, self.windows, self.memory), clock=clock
         )
         self.operator = OperatorService(
-            self.coordinator, self.detector, self.memory, fabric, self.windows
+            self.coordinator, self.detector, self.memory, outages, self.windows
         )
         self._undo = contextlib.AsyncExitStack()
 
@@ -142,7 +140,7 @@ def _registry(
     fabric: Fabric,
     links: Mapping[str, SwitchLink],
     switches: Mapping[str, Switch],
-    outages: StoredOutages | None,
+    outages: StoredOutages,
     store: Store,
     surroundings: Surroundings,
 ) -> Registry:
@@ -182,24 +180,24 @@ def _sharing(
     fabric: Fabric,
     links: Mapping[str, SwitchLink],
     switches: Mapping[str, Switch],
-    outages: StoredOutages | None,
+    outages: StoredOutages,
 ) -> Sharing:
     capacities = {name: switch.capacity for name, switch in switches.items()}
     aggregators = aggregators_of(config, fabric, lambda it, port: links[it].port_number(port))
     return Sharing(
         *(capacities, aggregators, config.jobs.mode),
         aggregators_a_job=config.jobs.aggregators,
-        down=lambda: NOTHING if outages is None else outages.away,
+        down=lambda: outages.away,
     )
 
 
 def _placement(
-    config: Config, fabric: Fabric, links: Mapping[str, SwitchLink], outages: StoredOutages | None
+    config: Config, fabric: Fabric, links: Mapping[str, SwitchLink], outages: StoredOutages
 ) -> Callable[[Registry], Placement]:
     def number(switch: str, port: PortRef) -> int:
         return links[switch].port_number(port)
 
-    if outages is None:
+    if not config.is_fabric:
         islands = [island_of(config, switch) for switch in config.switches]
         return lambda registry: Islands(registry, islands, number)
     return lambda registry: Router(fabric, number, config, registry, lambda: outages.down)

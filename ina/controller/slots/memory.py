@@ -11,8 +11,9 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 
+from ina import modes
 from ina.controller.config import JobsConfig
-from ina.controller.errors import NoRoomError, QuotaError
+from ina.controller.errors import NoRoomError, QueuedError, QuotaError
 from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.room import Room
@@ -23,6 +24,7 @@ from ina.controller.slots.decisions import Decisions
 from ina.controller.slots.queue import SlotQueue, Waiting
 from ina.controller.slots.sizing import Sizing
 from ina.rpc import controller_pb2 as pb2
+from ina.rpc.queued import QUEUED
 
 MAKE_ROOM_S = 20.0
 """A job to which its policy gives slots waits so long for others to be resized, at least: longer
@@ -59,7 +61,7 @@ class Memory(Room):
         """By job of a fabric: the switches that are to sum it."""
         self.takes_what_is_left = self.policy.resizes
 
-    def check_turn(self, spec: JobSpec) -> None:
+    def _check_turn(self, spec: JobSpec) -> None:
         """Raises :class:`NoRoomError`: others wait for slots that are served before this one."""
         ahead = self.queue.ahead(self.sizing.demand_of(spec)) if len(self.queue) else []
         if ahead:
@@ -68,21 +70,6 @@ class Memory(Room):
                 f"job {spec.name!r}: {len(ahead)} {jobs} for slots before it, the first is"
                 f" {ahead[0]!r}"
             )
-
-    def admitted(self, job: Job) -> None:
-        """A new job has its slots, or of a fabric is to get them when all its workers are here."""
-        self.sizing.needs(job)
-        if job.slots:
-            self.granted(job)
-
-    async def wait(self, place: Waiting, for_s: float) -> None:
-        """Until slots may be free."""
-        place.callers += 1
-        place.woken.clear()
-        try:
-            await wait_for(place.woken, for_s)
-        finally:
-            place.callers -= 1
 
     def hear(self, job: Job, rank: int, progress: pb2.Progress) -> None:
         """A worker says how it gets on."""
@@ -95,7 +82,9 @@ class Memory(Room):
     def granted(self, job: Job) -> None:
         """A job has slots for the first time."""
         self.queue.leave(job.name)
-        self.decisions.add(job.name, "grant", self.sizing.reason(job, job.slots), slots=job.slots)
+        if modes.of(job.mode).is_sized:  # else it shares slots, and no policy gives it any
+            why = self.sizing.reason(job, job.slots)
+            self.decisions.add(job.name, "grant", why, slots=job.slots)
 
     def resized_by_hand(self, job: Job, before: int, mode: str) -> None:
         """An operator has begun to give it other slots than ``before``, or another mode."""
@@ -106,12 +95,13 @@ class Memory(Room):
             why += f"; until policy {self.policy.name} wants something else"
         self.decisions.add(job.name, what, why, before=before, slots=slots)
 
-    def enter(self, spec: JobSpec, error: NoRoomError, switches: Sequence[str] = ()) -> Waiting:
+    def _enter(self, spec: JobSpec, error: NoRoomError, switches: Sequence[str]) -> Waiting:
         """A job waits; ``error``: for what. ``switches``: where, if that is known.
 
         A job to which its policy gives slots waits for others to be resized, whatever it says.
         """
-        queue_s, stands_aside = spec.queue_s, isinstance(error, QuotaError)
+        queue_s = spec.queue_s
+        stands_aside = isinstance(error, QuotaError) or not modes.of(spec.mode).is_sized
         if not stands_aside and self.sizing.would_have(spec, switches):
             queue_s = max(queue_s, MAKE_ROOM_S)
         waits_already = any(it.name == spec.name for it in self.queue.demands())
@@ -122,7 +112,7 @@ class Memory(Room):
             self.kicked.set()
         return place
 
-    def refusal(self, spec: JobSpec, place: Waiting, error: NoRoomError) -> NoRoomError:
+    def _refusal(self, spec: JobSpec, place: Waiting, error: NoRoomError) -> NoRoomError:
         """A job has waited for long enough."""
         waited_s = self._clock() - place.since_s
         ahead = len(self.queue.ahead(place.demand))
@@ -134,7 +124,7 @@ class Memory(Room):
     def sized(self, job: Job, switches: Sequence[str]) -> int:
         """Slots that a new job is to take at each of these; none: at any one."""
         self._wanted[job] = switches
-        self.check_turn(job.spec)
+        self._check_turn(job.spec)
         return self.sizing.grant(job.spec, switches, self._most(job, len(switches) or 1))
 
     def _most(self, job: Job, switches: int) -> int | None:
@@ -144,15 +134,26 @@ class Memory(Room):
         left = self._registry.admission.slots_left(job.tenant, others)
         return None if left is None else left // switches
 
-    async def waits(self, job: Job, error: NoRoomError) -> bool:
-        """Of a fabric, where all workers are here: whether slots may be free now, after a while."""
-        place = self.enter(job.spec, error, self._wanted.get(job, ()))
+    async def wait(
+        self, spec: JobSpec, error: NoRoomError, job: Job | None, deadline_s: float
+    ) -> None:
+        """See :meth:`Room.wait`."""
+        place = self._enter(spec, error, () if job is None else self._wanted.get(job, ()))
         now_s = self._clock()
         if now_s >= place.ends_s:
-            self.refusal(job.spec, place, error)
-            return False
-        await self.wait(place, place.ends_s - now_s)
-        return True
+            raise self._refusal(spec, place, error)
+        if now_s >= deadline_s:
+            ahead = len(self.queue.ahead(place.demand))
+            waited_s = now_s - place.since_s
+            raise QueuedError(
+                f"job {spec.name!r} {QUEUED}, {ahead} jobs before it, for {waited_s:.0f} s: {error}"
+            )
+        place.callers += 1
+        place.woken.clear()
+        try:
+            await wait_for(place.woken, min(deadline_s, place.ends_s) - now_s)
+        finally:
+            place.callers -= 1
 
     def known_steps(self, job: Job) -> StepModel | None:
         """See :meth:`Room.known_steps`."""
