@@ -18,6 +18,7 @@ from fuzz.doors.promise import promise
 from fuzz.doors.virtual_loop import VirtualLoop
 from fuzz.records import read_records
 from ina.controller.config import make_config
+from ina.controller.config.topology import fabric_of
 from ina.controller.jobs import tokens
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.numbers import EpochCounter
@@ -32,7 +33,6 @@ from ina.controller.slots.memory import Memory
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.switch import Switch
-from ina.controller.topology.from_config import fabric_of
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
 from ina.rpc import controller_pb2 as pb2

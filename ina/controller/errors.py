@@ -84,3 +84,7 @@ class OtherSwitchError(StoreError):
 
 class StandbyError(UnavailableError):
     """This controller is not the primary; another one is, or nobody is yet."""
+
+
+class RoutingError(InaError):
+    """A job cannot be routed, or a policy cannot be had; the message says why, in one line."""

@@ -21,8 +21,7 @@ from msgspec.structs import replace
 
 from ina.controller import faults
 from ina.controller.config import Config, HostConfig, JobsConfig, StoreConfig, SwitchConfig
-from ina.controller.config.aggregators import AggregatorConfig
-from ina.controller.config.fabric import LinkConfig
+from ina.controller.config.fabric import AggregatorConfig, LinkConfig
 from ina.controller.job import Job
 from ina.controller.store.rows import put_epoch
 from ina.controller.store.sqlite import SqliteDatabase

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from ina.congestion import Congestion, CongestionError
-from ina.controller.config.routing import placement_problems
-from ina.controller.config.windows import MAX_WEIGHT
+from ina.controller.config.rules import MAX_WEIGHT, placement_problems
 from ina.controller.faults import POINTS
 from ina.document import convert
 from ina.errors import InvalidInputError

@@ -9,7 +9,7 @@ import pytest
 
 from ina.cli.fabric.dense_plot import draw_dense, rows
 from ina.controller.config import load_config
-from ina.controller.topology.from_config import fabric_of
+from ina.controller.config.topology import fabric_of
 from ina.fabric.shapes import fat_tree, leaf_spine
 from ina.rpc import controller_pb2 as pb2
 from tests.cli.process import inside

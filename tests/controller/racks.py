@@ -15,11 +15,11 @@ from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
-from ina.controller.jobs.sharing import Sharing
+from ina.controller.jobs.site import ControllerSite
 from ina.controller.memory import FirstFit, SharedSlots
 from ina.controller.store import IN_MEMORY, Store, open_store
 from ina.controller.switches.capacity import Capacity
-from ina.controller.switches.data_address import data_address
+from ina.controller.switches.link import data_address
 from ina.controller.switches.reconcile import SwitchState, compare, job_number
 from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import SwitchWriter
@@ -140,7 +140,7 @@ class Racks:
             range(1, 9),
             admission=Admission({"default": self.tenant}, preempt=True),
             placement=lambda _: Nearest(fabric()),
-            sharing=Sharing(
+            site=ControllerSite(
                 *(capacities, Aggregators(fabric(), places)), aggregators_a_job=max(1, len(ends))
             ),
         )

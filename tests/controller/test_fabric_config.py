@@ -12,8 +12,8 @@ import pytest
 
 from ina.controller.config import Config, load_config, make_config, with_build
 from ina.controller.config.tables import SwitchConfig
+from ina.controller.config.topology import fabric_of
 from ina.controller.errors import ConfigError
-from ina.controller.topology.from_config import fabric_of
 from ina.fabric.graph import Fabric, Link, Place
 from ina.p4 import catalogue
 from ina.p4.catalogue import PROGRAMS, ProgramId

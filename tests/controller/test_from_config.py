@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address
 
 from ina.controller.config import make_config
-from ina.controller.topology.from_config import fabric_of, island_of
+from ina.controller.config.topology import fabric_of, island_of
 from ina.fabric.graph import Place
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ina.controller.service import guesses
-from ina.controller.service.guesses import FIRST_PAUSE_S, FREE, MOST_PAUSE_S, Guesses
+from ina.controller.service import access
+from ina.controller.service.access import FIRST_PAUSE_S, FREE, MOST_PAUSE_S, Guesses
 from tests.controller.test_service import is_clean, refusal
 from tests.controller.test_tenants import controller
 
@@ -67,7 +67,7 @@ def test_they_are_forgotten_with_time() -> None:
 
 
 def test_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guesses, "_KEYS", 10)
+    monkeypatch.setattr(access, "_KEYS", 10)
     counted = Time().guesses()
     for number in range(100):
         for _ in range(FREE):

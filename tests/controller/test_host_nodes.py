@@ -14,8 +14,7 @@ from ina.controller.job import Job, JobSpec, JobState, who_sends_to_switches
 from ina.controller.jobs import remapping
 from ina.controller.store.rows import get_jobs, put_job
 from ina.controller.store.schema import TABLES
-from ina.controller.switches.host_entities import host_entities
-from ina.controller.switches.plan import plan_job
+from ina.controller.switches.plan import host_entities, plan_job
 from ina.p4 import compiled, names
 from ina.protocol.addresses import mac_of
 from ina.protocol.peer import Peer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ina.controller.config.topology import fabric_of
 from ina.controller.job import JobSpec
-from ina.controller.topology.from_config import fabric_of
 from ina.controller.windows.job_windows import JobWindows
 from ina.controller.windows.uses import UsedLink, packet_bits
 from ina.rpc import controller_pb2 as pb2

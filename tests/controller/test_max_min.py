@@ -9,7 +9,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from ina.controller.windows.max_min import Demand, max_min
+from ina.controller.windows.caps import Demand, max_min
 
 THINGS = "abcd"
 PARTS = st.sampled_from([0.5, 1.0, 2.0])

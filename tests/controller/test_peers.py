@@ -13,7 +13,7 @@ import pytest
 from ina.cli import main
 from ina.controller.app import ControllerApp
 from ina.controller.config import Config, make_config
-from ina.controller.config.digests import differences, digests
+from ina.controller.config.reload import differences, digests
 from ina.controller.service.metrics import Snapshot, _controller_families
 from ina.controller.surroundings import Surroundings
 from ina.switch.ports import UdpPort

@@ -26,7 +26,7 @@ from ina.controller.memory.policies import (
     least,
     policy_for,
 )
-from ina.controller.memory.restraint import (
+from ina.controller.memory.resizes import (
     LAST,
     MOST,
     REFILL_S,

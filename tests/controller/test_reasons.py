@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ina.controller.memory.demand import Demand, StepModel
-from ina.controller.memory.reasons import reason
+from ina.controller.memory.policies import reason
 from tests.controller.test_sizing import Bench
 
 STEPS = StepModel(

@@ -19,7 +19,7 @@ from ina.controller.jobs.registry import Registry
 from ina.controller.memory import FirstFit
 from ina.controller.memory.demand import StepModel
 from ina.controller.placing.router import Router
-from ina.controller.service.route_plan import plan_route
+from ina.controller.service.planning import plan_route
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.capacity import Capacity
 from ina.fabric.graph import Fabric

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ina.controller.memory import SharedSlots
-from ina.controller.memory.shared_slots import least_shared
+from ina.controller.memory.allocators import least_shared
 from ina.modes.patience import STEPS, Patience
 from ina.trees.slots import SlotRange
 

@@ -16,7 +16,7 @@ from ina.controller.jobs.admission import Admission, usage
 from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.placement import Islands
 from ina.controller.jobs.registry import Registry
-from ina.controller.jobs.sharing import Sharing
+from ina.controller.jobs.site import ControllerSite
 from ina.controller.memory import FirstFit, SharedSlots
 from ina.controller.store import IN_MEMORY, open_store
 from ina.controller.switches.capacity import Capacity
@@ -64,7 +64,9 @@ def islands(
         switches,
         EpochCounter(0),
         range(1, 100),
-        sharing=Sharing(switches, Aggregators(Fabric(("s1",)), places), aggregators_a_job=a_job),
+        site=ControllerSite(
+            switches, Aggregators(Fabric(("s1",)), places), aggregators_a_job=a_job
+        ),
         placement=lambda it: Islands(it, [island("s1", {AGGREGATOR.peer.address: BEHIND})]),
         admission=Admission({} if tenant is None else {"default": tenant}),
     )
@@ -169,7 +171,7 @@ def test_where_an_aggregator_or_a_number_lacks_nothing_is_taken() -> None:
 
 def test_without_an_aggregator_rank_0_runs_it() -> None:
     registry = islands()
-    assert registry.sharing.is_embedded
+    assert registry.site.is_embedded
     job = run(registry, embedded=True)
     assert job.forest is not None
     assert (job.forest.root.host, job.forest.root.nodes) == (AGGREGATOR, ("s1",))
@@ -200,8 +202,8 @@ def test_the_first_who_creates_it_says_the_mode() -> None:
 def test_a_job_that_does_not_ask_has_the_usual_mode() -> None:
     switches = {"s1": capacity(), "agg": aggregator()}
     places = Aggregators(Fabric(("s1",)), [place("agg")])
-    sharing = Sharing(switches, places, "shared")
-    registry = Registry(switches, EpochCounter(0), range(1, 9), sharing=sharing)
+    site = ControllerSite(switches, places, "shared")
+    registry = Registry(switches, EpochCounter(0), range(1, 9), site=site)
     assert registry.create(JobSpec("j", 2), 0.0).mode == "shared"
     assert registry.create(JobSpec("k", 2, mode="pool"), 0.0).mode == "pool"
 
@@ -224,7 +226,7 @@ def test_a_switch_of_mode_pool_is_passed_over_or_refuses() -> None:
     pool = Capacity(FirstFit(OWN, JOB_SLOTS))
     registry = islands(places=[place("agg", "s2")], s1=pool, s2=capacity())
     aggregators = Aggregators(Fabric(("s1", "s2")), [place("agg", "s2")])
-    registry.sharing = Sharing(registry.switches, aggregators)
+    registry.site = ControllerSite(registry.switches, aggregators)
     assert registry.create(JobSpec("j", 2, mode="shared"), 0.0).island == "s2"
     registry = islands(s1=Capacity(FirstFit(OWN, JOB_SLOTS)))
     why = "mode 'shared', and switch 's1' runs the program of mode 'pool': give it mode = 'shared'"
@@ -253,23 +255,23 @@ def test_the_nearest_aggregator_that_is_reached_is_taken_and_kept() -> None:
     above = Aggregators(fabric(), places)
     assert [(it.node.switch, it.port) for it in above.above("leaf1")] == [("near", 7), ("far", 9)]
     assert [(it.node.switch, it.port) for it in above.above("leaf2")] == [("far", 9), ("near", 9)]
-    sharing, port_to = Sharing(switches, above), Nearest(fabric()).port_to
+    site, port_to = ControllerSite(switches, above), Nearest(fabric()).port_to
     job = Job(JobSpec("j", 2, mode="shared"), 1, 0.0)
-    assert sharing.forest(job, forest_of(single("leaf1", 2)), port_to).root.switch == "near"
+    assert site.forest(job, forest_of(single("leaf1", 2)), port_to).root.switch == "near"
     reached["near"] = False
-    assert sharing.forest(job, forest_of(single("leaf1", 2)), port_to).root.switch == "far"
-    over = sharing.forest(job, forest_of(single("leaf1", 2)), port_to)
+    assert site.forest(job, forest_of(single("leaf1", 2)), port_to).root.switch == "far"
+    over = site.forest(job, forest_of(single("leaf1", 2)), port_to)
     memory = {"near": SlotRange(0, 16, 16)}  # it has slots there: it must be there
     job.placed = replace(placed_over(over, memory, 1, 0), mode="shared")
-    assert sharing.forest(job, forest_of(single("leaf1", 2)), port_to).root.switch == "near"
+    assert site.forest(job, forest_of(single("leaf1", 2)), port_to).root.switch == "near"
 
 
 def test_an_aggregator_that_no_path_leads_to_is_none() -> None:
     switches = {"s1": capacity(), "s2": capacity(), "agg": aggregator()}
-    sharing = Sharing(switches, Aggregators(Fabric(("s1", "s2")), [place("agg")]))
+    site = ControllerSite(switches, Aggregators(Fabric(("s1", "s2")), [place("agg")]))
     job = Job(JobSpec("j", 2, mode="shared"), 1, 0.0)
     with pytest.raises(JobRequestError, match="none is to be reached from switch 's2'"):
-        sharing.forest(job, forest_of(single("s2", 2)), Nearest(Fabric(("s1", "s2"))).port_to)
+        site.forest(job, forest_of(single("s2", 2)), Nearest(Fabric(("s1", "s2"))).port_to)
 
 
 async def test_over_racks_all_switches_are_shared_below_one_that_is_an_aggregator() -> None:

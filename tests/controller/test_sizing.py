@@ -17,7 +17,7 @@ from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.events import QUEUE_EVENTS, job_event
 from ina.controller.memory.allocators import Buddies
 from ina.controller.memory.demand import Demand, StepModel
-from ina.controller.memory.restraint import MOST, REFILL_S
+from ina.controller.memory.resizes import MOST, REFILL_S
 from ina.controller.slots import rebalancer
 from ina.controller.slots.memory import Memory
 from ina.controller.slots.queue import KEPT_S, SlotQueue

@@ -12,12 +12,12 @@ import grpc
 import pytest
 
 from ina.controller.config import JobsConfig, make_config
+from ina.controller.config.topology import fabric_of
 from ina.controller.job import Job, JobSpec
 from ina.controller.jobs import tokens
 from ina.controller.service.endpoints import DataPath
 from ina.controller.service.workers import WorkerService
 from ina.controller.slots.memory import Memory
-from ina.controller.topology.from_config import fabric_of
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
 from ina.protocol.spec import VERSION, path_of

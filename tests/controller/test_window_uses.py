@@ -6,7 +6,7 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from ina.controller.config.windows import WindowsConfig
+from ina.controller.config.rules import WindowsConfig
 from ina.controller.windows.caps import MaxMinCaps, NoCaps, Use
 from ina.controller.windows.uses import (
     OwnSlots,

@@ -11,7 +11,7 @@ from ina.controller.config.reload import changes
 from ina.controller.errors import ConfigError
 from ina.controller.job import Job, JobSpec
 from ina.controller.windows.caps import CAPS, caps_for
-from ina.controller.windows.rules import Rules
+from ina.controller.windows.job_windows import Rules
 
 FILE: dict[str, Any] = {
     "congestion": {"algorithm": "fixed", "packets": 100},

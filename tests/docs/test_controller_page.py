@@ -14,7 +14,7 @@ from ina.controller.config import (
     TenantConfig,
     load_config,
 )
-from ina.controller.config.aggregators import AggregatorConfig
+from ina.controller.config.fabric import AggregatorConfig
 from ina.controller.config.tofino import MirrorConfig, PipesConfig, PortConfig
 from tests.docs.page import blocks
 from tests.docs.runner import ROOT

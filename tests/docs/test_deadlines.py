@@ -15,7 +15,7 @@ from tests.lines import ROOT
 
 PAGE = timeouts.ROWS
 NO_WAITS = {
-    "ina/controller/routing/from_fabric.py::USUAL_BITS_PER_S": "a rate",
+    "ina/controller/routing/network.py::USUAL_BITS_PER_S": "a rate",
     "ina/controller/routing/policies/grid.py::LIMIT_S": "of computing, which nobody waits for",
     "ina/controller/routing/policies/grid.py::Grid.limit_s": "the same",
     "ina/controller/placing/rerouter.py::PERIOD_S": "between two looks, which nobody waits for",
@@ -36,7 +36,7 @@ NO_WAITS = {
     "ina/controller/slots/needs.py::REMEMBERED_S": "how long what was seen counts",
     "ina/controller/slots/needs.py::UNKNOWN_STEP_S": "what a job that nobody knows is taken for",
     "ina/controller/slots/needs.py::UNKNOWN_LEFT_S": "the same",
-    "ina/controller/memory/restraint.py::REFILL_S": "how long resizes count",
+    "ina/controller/memory/resizes.py::REFILL_S": "how long resizes count",
     "ina/controller/windows/seen.py::APART_S": "between two reports that are compared",
     "ina/cli/job/command.py::PlanOptions.round_trip_s": "what a job is planned with",
     "ina/congestion/own.py::_MOST_GAP_NS": "what a window may say",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ina.controller.config import load_config
-from ina.controller.topology.from_config import fabric_of
+from ina.controller.config.topology import fabric_of
 from ina.emulate.errors import TopologyError
 from ina.emulate.job import rank_environment, seats
 from ina.emulate.load import load_topology

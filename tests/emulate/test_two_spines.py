@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ina.controller.config.routing import PLACEMENTS
+from ina.controller.config.rules import PLACEMENTS
 from ina.emulate.load import load_topology
 from ina.emulate.nodes import controller_config
 from ina.emulate.topology import with_placement

@@ -11,8 +11,7 @@ import pytest
 
 from ina.controller.jobs.events import EventBus
 from ina.controller.service import metrics
-from ina.controller.service.metric_families import DROPS, JOB_COUNTERS
-from ina.controller.service.metrics import ControllerCollector, Snapshot
+from ina.controller.service.metrics import DROPS, JOB_COUNTERS, ControllerCollector, Snapshot
 from ina.metrics import MetricsServer
 from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2

@@ -284,13 +284,13 @@ _OTHERS = (
     ),
     Bug(
         "shared controller: a quota is no limit",
-        "ina/controller/jobs/sharing.py",
+        "ina/controller/jobs/site.py",
         "lanes if limit is None else min(lanes, limit)",
         "lanes",
     ),
     Bug(
         "shared controller: a quota is each switch's",
-        "ina/controller/jobs/sharing.py",
+        "ina/controller/jobs/site.py",
         "limit = None if limit is None else limit - arc.reserved",
         "pass",
     ),

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from ina.controller.config import Config, JobsConfig, TenantConfig, WindowsConfig
-from ina.controller.config.windows import JobRule
+from ina.controller.config.rules import JobRule
 from ina.controller.windows.uses import packet_bits
 from ina.fabric.shapes import star
 from ina.host.options import WorkerOptions

@@ -12,7 +12,7 @@ from ina.errors import MissingToolError
 from ina.tables.bfrt.sde import client_folder, load_client
 from tests.southbound.conftest import forget_client, make_sde
 
-CONTROLLER = "ina.controller.switches.southbound.connect, ina.tables.bfrt.session"
+CONTROLLER = "ina.controller.switches.southbound, ina.tables.bfrt.session"
 
 
 def test_the_fake_is_loaded_as_the_real_one_would_be(sde: Path) -> None:

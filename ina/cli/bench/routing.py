@@ -15,7 +15,7 @@ from ina.cli.bench.output import ComparedOptions, steps
 from ina.cli.bench.testbeds import check_link
 from ina.cli.common import torchrun
 from ina.cli.common.columns import Column, ms
-from ina.controller.config.routing import PLACEMENTS
+from ina.controller.config.rules import PLACEMENTS
 from ina.files import root
 
 TOPOLOGY = root() / "examples" / "topologies" / "two_spines.toml"

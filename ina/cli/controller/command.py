@@ -32,7 +32,7 @@ from ina.controller.config import DEFAULT_LISTEN, Config, TlsConfig, load_config
 from ina.controller.config.store_url import shown
 from ina.controller.service.access import check_files
 from ina.controller.store.check import check_store
-from ina.controller.switches.southbound.connect import check_program
+from ina.controller.switches.southbound import check_program
 from ina.errors import InvalidInputError, UnavailableError
 from ina.p4.builds import listed
 from ina.units import time_text

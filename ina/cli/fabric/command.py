@@ -16,7 +16,7 @@ from ina.cli.common.rpc_client import ControllerOption, ask, job_names, plain
 from ina.cli.fabric.make import tables
 from ina.cli.fabric.view import view
 from ina.controller.config import DEFAULT_LISTEN, load_config
-from ina.controller.topology.from_config import fabric_of
+from ina.controller.config.topology import fabric_of
 from ina.errors import InvalidInputError
 from ina.fabric.lldp import differences, read_neighbours
 from ina.fabric.shapes import Rates, fat_tree, leaf_spine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ina.controller.config.checks import USUAL_NETWORK, builds_of, network_of
 from ina.controller.config.fabric import HostConfig, LinkConfig
 from ina.controller.config.reading import load_config, make_config, path_mtu, with_build
-from ina.controller.config.routing import RoutingConfig
+from ina.controller.config.rules import JobRule, RoutingConfig, WindowsConfig
 from ina.controller.config.tables import (
     DEFAULT_BFRT,
     DEFAULT_JOB_SLOTS,
@@ -23,7 +23,6 @@ from ina.controller.config.tables import (
     TenantConfig,
     TlsConfig,
 )
-from ina.controller.config.windows import JobRule, WindowsConfig
 
 __all__ = [
     "DEFAULT_BFRT",

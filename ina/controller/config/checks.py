@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from ipaddress import IPv4Network
+import re
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
 
 from ina import modes
-from ina.controller.config.aggregator_checks import aggregator_problems, mode_problems
-from ina.controller.config.fabric_checks import MAC, fabric_problems, is_ipv4, name_problem
-from ina.controller.config.routing import placement_problems
+from ina.congestion import Congestion, CongestionError
+from ina.controller.config.rules import placement_problems
 from ina.controller.config.store_url import problem_of
 from ina.controller.config.tables import (
     DEFAULT_LISTEN,
@@ -20,16 +21,131 @@ from ina.controller.config.tables import (
     TlsConfig,
 )
 from ina.controller.config.tofino import (
+    Problem,
     host_place_problems,
     place_problems,
     port_problems,
     program_problem,
 )
-from ina.controller.config.windows_checks import windows_problems
 from ina.fabric.ports import PortRef
 from ina.p4 import names
 from ina.p4.builds import listed
 from ina.p4.catalogue import ProgramId, capabilities, target_of, values_of
+from ina.p4.errors import UnknownBuildError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+"""Of a switch: it is typed, and a label of metrics."""
+MAC = re.compile(r"([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}")
+
+
+def fabric_problems(config: Config) -> Iterator[Problem]:
+    """As (key, problem)."""
+    yield from _host_problems(config)
+    switches = {switch.name: switch for switch in config.switches}
+    for index, link in enumerate(config.links):
+        key = f"link[{index}].switches"
+        unknown = [name for name in link.switches if name not in switches]
+        if unknown:
+            yield key, f"no switch is called {unknown[0]!r}"
+        elif link.switches[0] == link.switches[1]:
+            yield key, f"{link.switches[0]!r} is at both ends"
+        else:
+            yield from _end_problems(key, *(switches[name] for name in link.switches))
+    yield from _port_problems(config, switches)
+    yield from values_problems(config)
+
+
+def _end_problems(key: str, one: SwitchConfig, other: SwitchConfig) -> Iterator[Problem]:
+    """What a tree over both would ask of them."""
+    for switch in (one, other):
+        try:
+            able = capabilities(switch.runs).trees
+        except UnknownBuildError:
+            continue  # 0 values: not chosen yet; any other number has been told
+        if not able:
+            yield (
+                key,
+                f"{switch.name!r} runs the program {switch.runs}, which cannot sum in a tree of"
+                " switches",
+            )
+
+
+def values_problems(config: Config) -> Iterator[Problem]:
+    """A packet crosses a tree as it is, so switches that are joined want builds of one size.
+
+    Those are left alone whose build is not chosen yet.
+    """
+    chosen = {switch.name: switch.values for switch in config.switches if switch.values}
+    for index, link in enumerate(config.links):
+        values = {name: chosen[name] for name in link.switches if name in chosen}
+        if len(set(values.values())) > 1:
+            each = " and ".join(f"{name!r} {count}" for name, count in values.items())
+            yield f"link[{index}].switches", f"{each} values a packet: want the same on both"
+
+
+def _port_problems(config: Config, switches: dict[str, SwitchConfig]) -> Iterator[Problem]:
+    """A port has one cable. Behind a soft switch's ``data_port``, a UDP socket, are many."""
+    used: dict[tuple[str, PortRef], str] = {}
+    for index, host in enumerate(config.hosts):
+        owner = host.switch or config.switch.name
+        if host.port is not None:
+            used.setdefault((owner, host.port), f"host[{index}]")
+    for index, link in enumerate(config.links):
+        for name, port in zip(link.switches, link.ports or (), strict=False):
+            if name not in switches or _is_shared(switches[name], port):
+                continue
+            key = f"link[{index}].ports"
+            former = used.setdefault((name, port), key)
+            if former != key:
+                yield key, f"port {port} of {name!r} is {former.removesuffix('.ports')}'s, too"
+
+
+def _is_shared(switch: SwitchConfig, port: PortRef) -> bool:
+    return switch.target == "soft" and port == switch.data_port
+
+
+def _host_problems(config: Config) -> Iterator[Problem]:
+    names_of = {switch.name for switch in config.switches}
+    seen: dict[tuple[str, str], int] = {}
+    for index, host in enumerate(config.hosts):
+        key = f"host[{index}]"
+        if not is_ipv4(host.address):
+            yield f"{key}.address", f"{host.address!r} is not an IPv4 address"
+        if host.switch and host.switch not in names_of:
+            yield f"{key}.switch", f"no switch is called {host.switch!r}"
+        elif not host.switch and len(config.switches) > 1:
+            yield f"{key}.switch", "which one? there are several"
+        if host.mac and not MAC.fullmatch(host.mac):
+            yield f"{key}.mac", f"{host.mac!r} is not a MAC address"
+        if (host.address, host.switch) in seen:
+            yield f"{key}.address", f"{host.address} is listed twice"
+        elif config.is_fabric:
+            for (address, switch), former in seen.items():
+                if address == host.address:
+                    yield (
+                        f"{key}.switch",
+                        f"{address} is behind {switch!r}, too (host[{former}]), and a worker sends"
+                        " to one: leave one out, or give each of its interfaces an address",
+                    )
+                    break
+        seen.setdefault((host.address, host.switch), index)
+
+
+def name_problem(name: str) -> str:
+    """What is wrong with what a switch is called; empty: nothing."""
+    if _NAME.fullmatch(name):
+        return ""
+    return f"{name!r}: want up to 63 letters, digits, - _ and ."
+
+
+def is_ipv4(text: str) -> bool:
+    """Whether it is an IPv4 address."""
+    try:
+        IPv4Address(text)
+    except ValueError:
+        return False
+    return True
+
 
 USUAL_NETWORK = "239.192.0.0/24"
 """Of the addresses that an organisation may use as it likes (RFC 2365, section 6.2)."""
@@ -232,3 +348,74 @@ def _bfrt_problems(config: Config, switch: SwitchConfig) -> Iterator[tuple[str, 
 def _is_host_port(text: str) -> bool:
     host, colon, port = text.rpartition(":")
     return bool(colon and host and port.isdecimal() and int(port) <= 0xFFFF)
+
+
+def windows_problems(config: Config) -> Iterator[tuple[str, str]]:
+    """As (key, problem)."""
+    tables: dict[str, Mapping[str, Any] | None] = {"congestion": config.congestion}
+    for name, tenant in config.tenants.items():
+        tables[f"tenants.{name}.congestion"] = tenant.congestion
+    seen: dict[str, int] = {}
+    for index, rule in enumerate(config.job_rules):
+        tables[f"job[{index}].congestion"] = rule.congestion
+        if not rule.name:
+            yield f"job[{index}].name", "empty: no job is called so; * is any"
+        former = seen.setdefault(rule.name, index)
+        if former != index:
+            yield f"job[{index}].name", f"{rule.name!r} is job[{former}]'s, too, which is first"
+    for key, table in tables.items():
+        try:
+            Congestion.from_table(table or {})
+        except CongestionError as error:
+            yield key, str(error)
+
+
+def mode_problems(switch: SwitchConfig) -> Iterator[Problem]:
+    """As (key of the switch's table, problem); its mode is one."""
+    for mode in modes.every():
+        for key in mode.switch_keys:
+            if getattr(switch, key) and key not in modes.of(switch.mode).switch_keys:
+                yield key, f"only with mode {mode.name!r}, and the switch's is {switch.mode!r}"
+    if names.SLOTS_TOTAL - switch.slots_shared < 2:
+        yield "shared_slots", f"{switch.slots_shared}: leave 2 of {names.SLOTS_TOTAL} to other jobs"
+
+
+def aggregator_problems(config: Config) -> Iterator[Problem]:
+    """As (key, problem)."""
+    switches = {switch.name: switch for switch in config.switches}
+    seen: dict[tuple[str, str], str] = {}
+    for switch in config.switches:
+        for name, value in _must_differ(switch):
+            seen.setdefault((name, value), config.key_of(switch))
+    for index, it in enumerate(config.aggregators):
+        key = f"aggregator[{index}]"
+        as_switch = config.programmed[len(config.switches) + index]
+        for name, value in _must_differ(as_switch):
+            former = seen.setdefault((name, value), key)
+            if former != key:
+                yield f"{key}.{name}", f"{value} is {former}'s, too"
+        if problem := name_problem(it.name):
+            yield f"{key}.name", problem
+        for host in (it.data_host, *it.data_hosts):
+            if not is_ipv4(host):
+                yield f"{key}.data_host", f"{host!r} is not an IPv4 address"
+        if it.data_mac and not MAC.fullmatch(it.data_mac):
+            yield f"{key}.data_mac", f"{it.data_mac!r} is not a MAC address"
+        if it.switch and it.switch not in switches:
+            yield f"{key}.switch", f"no switch is called {it.switch!r}"
+        elif not it.switch and len(switches) > 1:
+            yield f"{key}.switch", "which one is it behind? there are several"
+    try:
+        mode = modes.of(config.jobs.mode)
+    except modes.UnknownModeError:
+        yield "jobs.mode", f"{config.jobs.mode!r} is none of {', '.join(modes.names())}"
+        return
+    known = [it for it in config.switches if it.mode in modes.names()]
+    if known and not any(mode.runs_on(shares_slots=it.slots_shared > 0) for it in known):
+        yield "jobs.mode", f"no switch has mode {mode.name!r}"
+
+
+def _must_differ(switch: SwitchConfig) -> Iterator[tuple[str, str]]:
+    yield "name", switch.name
+    yield "grpc_addr", f"{switch.grpc_addr} device {switch.device_id}"
+    yield "data_host", switch.data_addr

@@ -10,15 +10,14 @@ from typing import Any
 
 import msgspec
 
-from ina.controller.config.checks import builds_of, problems
-from ina.controller.config.fabric_checks import values_problems
+from ina.controller.config.checks import builds_of, problems, values_problems
 from ina.controller.config.tables import (
     DEFAULT_BFRT,
     TOFINOS,
     Config,
     SwitchConfig,
 )
-from ina.controller.config.topology_file import with_topology
+from ina.controller.config.topology import with_topology
 from ina.controller.errors import ConfigError
 from ina.document import DocumentError, convert
 from ina.errors import InvalidInputError

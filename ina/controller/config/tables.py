@@ -10,12 +10,23 @@ from msgspec import Meta
 
 from ina import modes
 from ina.congestion import Congestion
-from ina.controller.config.aggregators import AggregatorConfig
-from ina.controller.config.fabric import HostConfig, LinkConfig, SwitchPort, endpoints
-from ina.controller.config.routing import FIRST, RoutingConfig
+from ina.controller.config.fabric import (
+    AggregatorConfig,
+    HostConfig,
+    LinkConfig,
+    SwitchPort,
+    endpoints,
+)
+from ina.controller.config.rules import (
+    FIRST,
+    CongestionTable,
+    JobRule,
+    RoutingConfig,
+    Weight,
+    WindowsConfig,
+)
 from ina.controller.config.store_url import IN_MEMORY, SQLITE
 from ina.controller.config.tofino import MirrorConfig, PipesConfig, PortConfig
-from ina.controller.config.windows import CongestionTable, JobRule, Weight, WindowsConfig
 from ina.fabric.ports import PortRef
 from ina.p4 import names
 from ina.p4.catalogue import ProgramId, target_of

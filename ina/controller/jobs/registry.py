@@ -25,7 +25,7 @@ from ina.controller.jobs.placement import (
     window,
 )
 from ina.controller.jobs.room import Room
-from ina.controller.jobs.sharing import Sharing
+from ina.controller.jobs.site import ControllerSite
 from ina.controller.surroundings import OWN_SURROUNDINGS, Surroundings
 from ina.controller.switches.capacity import Capacity
 from ina.protocol.spec import MAX_WORKERS, MAX_WORLD_SIZE
@@ -51,18 +51,18 @@ class Registry:
         job_numbers: range,
         *,
         admission: Admission | None = None,
-        sharing: Sharing | None = None,
+        site: ControllerSite | None = None,
         placement: Callable[[Registry], Placement] = Islands,
         room: Callable[[Registry], Room] = lambda _: Room(),
         surroundings: Surroundings = OWN_SURROUNDINGS,
     ) -> None:
-        """``sharing``: without, jobs bring their aggregators. ``placement`` and ``room`` are made
+        """``site``: without, jobs bring their aggregators. ``placement`` and ``room`` are made
         for the registry, which they may keep.
         """
         self.switches = dict(switches)
         """What jobs can have on each, by its name, in the order of the configuration."""
         self.epochs = epochs
-        self.sharing = sharing or Sharing(self.switches)
+        self.site = site or ControllerSite(self.switches)
         self.admission = admission or Admission({})
         self.numbers = JobNumbers(job_numbers, self._foreign_numbers)
         """Those that are left."""
@@ -137,17 +137,17 @@ class Registry:
             asked,
             tenant=owner,
             priority=self.admission.priority(owner, asked.priority),
-            mode=self.sharing.mode(asked.name, asked.mode),
+            mode=self.site.mode(asked.name, asked.mode),
             token="",
         )
 
     def _place_early(self, job: Job) -> None:
-        spec, islands = job.spec, self.sharing.islands(job.name, job.mode)
+        spec, islands = job.spec, self.site.islands(job.name, job.mode)
         slots = self._slots_for(job, ())
         is_sized = modes.of(job.mode).is_sized
         switch = first_with_room(job.name, slots, islands, is_sized=is_sized)
         alone = forest_of(single(switch, spec.contributions or spec.world_size))
-        forest = self.sharing.forest(job, alone, self.placement.port_to)
+        forest = self.site.forest(job, alone, self.placement.port_to)
         self._check_forest_quota(job, forest, slots)
         self._give(job, forest, slots)
 
@@ -190,7 +190,7 @@ class Registry:
             return self.admission.victims(spec.priority, self._jobs.values(), bool)
         if not modes.of(spec.mode).is_sized:
             return []  # it shares slots; an aggregator that is full is no reason to end a job
-        for switch in self.sharing.islands(spec.name, spec.mode):
+        for switch in self.site.islands(spec.name, spec.mode):
             alone = forest_of(single(switch, spec.contributions or spec.world_size))
             found = self._victims(
                 *(spec.name, slots, spec.priority, alone), numbers_left=numbers_left
@@ -214,7 +214,7 @@ class Registry:
         assert not job.missing()
         host_nodes.check_nodes(job.name, job.members)
         forest = self.placement.forest(job.name, who_sends_to_switches(job.members))
-        forest = self.sharing.forest(job, forest, self.placement.port_to)
+        forest = self.site.forest(job, forest, self.placement.port_to)
         forest = self.with_host_nodes(job, forest)
         check_forest(job.name, forest, self.switches)
         check_pipes(job, forest, self.switches)
@@ -386,7 +386,7 @@ class Registry:
         why_not = "no job number is left for another tree"
         more = self.numbers.take(job.name, len(forest) - 1, why_not)
         try:
-            taken = self.sharing.take(job, forest, slots, left)
+            taken = self.site.take(job, forest, slots, left)
         except (JobRequestError, NoRoomError):
             self.numbers.give_back(more)
             raise

@@ -34,7 +34,7 @@ def begin(
     """
     _check_runs(job)
     former, slots = job.mapping, slots or job.slots
-    mode = registry.sharing.mode(job.name, mode or job.mode)
+    mode = registry.site.mode(job.name, mode or job.mode)
     over = forest_of(registry, job, forest, mode)
     if over != former.forest:
         check_forest(job.name, over, registry.switches)
@@ -58,7 +58,7 @@ def begin(
             registry.switches[switch].memory.give_back(taken)
         raise
     left = registry.admission.slots_left(job.tenant, others)
-    memory = own | registry.sharing.arcs(over, slots, left)
+    memory = own | registry.site.arcs(over, slots, left)
     epoch = registry.epochs.next()
     if low_epoch(epoch) == low_epoch(former.epoch):  # tables match no more of it
         epoch = registry.epochs.next()
@@ -108,11 +108,11 @@ def _check_runs(job: Job) -> None:
 
 def forest_of(registry: Registry, job: Job, forest: Forest | None, mode: str) -> Forest:
     """What :func:`begin` changes a job to; raises :class:`JobRequestError`: not in this mode."""
-    sharing, now = registry.sharing, job.mapping.forest
+    site, now = registry.site, job.mapping.forest
     if forest is None and mode == job.mode:
         return now
-    over = with_nodes_of(now, sharing.bare(job, forest or now))
-    return sharing.forest(job, over, registry.placement.port_to, mode=mode)
+    over = with_nodes_of(now, site.bare(job, forest or now))
+    return site.forest(job, over, registry.placement.port_to, mode=mode)
 
 
 def _take(registry: Registry, job: Job, over: Forest, slots: int) -> dict[str, SlotRange]:

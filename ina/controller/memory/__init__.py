@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from ina.controller.memory.allocators import Allocator, FirstFit, StaticPool, allocator_for
-from ina.controller.memory.shared_slots import SharedSlots
+from ina.controller.memory.allocators import (
+    Allocator,
+    FirstFit,
+    SharedSlots,
+    StaticPool,
+    allocator_for,
+)
 
 __all__ = [
     "Allocator",

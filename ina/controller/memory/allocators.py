@@ -1,4 +1,6 @@
-"""Who has which of a switch's slots: ranges, as the configuration wants them given."""
+"""Who has which of a switch's slots: ranges, as the configuration wants them given, and arcs of
+those that jobs share.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,55 @@ from typing import Protocol
 
 from ina.controller.config import JobsConfig
 from ina.controller.errors import NoRoomError
-from ina.controller.memory.ranges import best_start, gaps, is_free
 from ina.trees.errors import JobRequestError
 from ina.trees.slots import MAX_JOB_SLOTS, MIN_JOB_SLOTS, SlotRange
+
+
+def gaps(total: int, busy: Iterable[SlotRange]) -> list[range]:
+    """The slots of ``total`` that are in none of ``busy``, in order; ranges may overlap."""
+    found: list[range] = []
+    first = 0
+    for taken in sorted(busy, key=lambda it: it.first):
+        if taken.first > first:
+            found.append(range(first, min(taken.first, total)))
+        first = max(first, taken.end)
+        if first >= total:
+            return found
+    found.append(range(first, total))
+    return found
+
+
+def best_start(free: Iterable[range], slots: int) -> int | None:
+    """Where in these gaps a range of ``slots`` is to begin; None: it fits in none.
+
+    At a multiple of its size, as buddies do, in the smallest such block that is free, so that
+    larger ones stay whole; else at the start of the smallest gap.
+    """
+    fitting = [gap for gap in free if len(gap) >= slots]
+    aligned = [
+        (_block(gap, first, slots), first)
+        for gap in fitting
+        for first in {-(-gap.start // slots) * slots, (gap.stop // slots - 1) * slots}
+        if gap.start <= first and first + slots <= gap.stop
+    ]
+    if aligned:
+        return min(aligned)[1]
+    return min(fitting, key=len).start if fitting else None
+
+
+def _block(gap: range, first: int, slots: int) -> int:
+    """The size of the largest free block that the range is a part of by halving."""
+    size = slots
+    while gap.start <= first - first % (2 * size) and (
+        first - first % (2 * size) + 2 * size <= gap.stop
+    ):
+        size *= 2
+    return size
+
+
+def is_free(first: int, slots: int, busy: Iterable[SlotRange]) -> bool:
+    """Whether none of these slots are in a range of ``busy``."""
+    return all(first >= taken.end or first + slots <= taken.first for taken in busy)
 
 
 class Allocator(Protocol):
@@ -288,3 +336,58 @@ def allocator_for(config: JobsConfig, total: int) -> Allocator:
         share = min(total // config.count, MAX_JOB_SLOTS)
         return StaticPool(total, share - share % 2)
     return StaticPool(total, config.slots)
+
+
+class SharedSlots:
+    """Of one switch: slots ``first`` .. ``first + total - 1``. Not thread-safe."""
+
+    def __init__(self, first: int, total: int) -> None:
+        self.first = first
+        self.total = total
+        self._taken: list[SlotRange] = []
+
+    def take(self, slots: int, claimable: int) -> SlotRange:
+        """An arc of at most ``claimable`` slots for a job that has ``slots`` at its aggregator."""
+        wanted = max(0, min(claimable, self.total))
+        inside = [range(it.first - self.first, it.end - self.first) for it in self._taken]
+        first = self.first + least_shared(self.total, wanted, inside)
+        taken = SlotRange(first, slots, wanted)
+        self._taken.append(taken)
+        return taken
+
+    def claim(self, taken: SlotRange) -> None:
+        """Takes exactly this arc: a job had it before the controller started."""
+        self._taken.append(taken)
+
+    def give_back(self, taken: SlotRange) -> None:
+        """Lets go of an arc that :meth:`take` returned or :meth:`claim` took."""
+        self._taken.remove(taken)
+
+    def used(self) -> int:
+        """Slots that some job may claim."""
+        return len({slot for it in self._taken for slot in range(it.first, it.end)})
+
+
+def least_shared(total: int, slots: int, arcs: Iterable[range]) -> int:
+    """Where an arc of so many of ``total`` slots overlaps with ``arcs`` as little as can be.
+
+    Of several such places one where no slot is shared by more jobs than must be, then the lowest.
+    """
+    taken = [arc for arc in arcs if arc]
+    # Shifting it changes what it overlaps with evenly, but for where an end of it meets another's.
+    ends = {end for arc in taken for end in (arc.start, arc.stop)}
+    starts = {0, total - slots, *ends, *(end - slots for end in ends)}
+    steps = sorted({0, *ends})
+
+    def shared(first: int) -> tuple[int, int, int]:
+        own = range(first, first + slots)
+        overlap = sum(_common(own, arc) for arc in taken)
+        # How many have a slot changes at ends alone.
+        depths = (sum(at in arc for arc in taken) for at in (first, *steps) if at in own)
+        return overlap, max(depths, default=0), first
+
+    return min(shared(first) for first in starts if 0 <= first <= total - slots)[2]
+
+
+def _common(one: range, other: range) -> int:
+    return max(0, min(one.stop, other.stop) - max(one.start, other.start))

@@ -70,7 +70,7 @@ class Demand:
     deadline_s: float | None = None
     """Seconds from now until it is to have ended; None: it has said none."""
     changes: float = 0.0
-    """That it has used up: see :mod:`ina.controller.memory.restraint`."""
+    """That it has used up: see :mod:`ina.controller.memory.resizes`."""
     since_s: float = 0.0
     """When it came, on any clock: who came first goes first where all else is equal."""
 

@@ -25,6 +25,7 @@ from ina.controller.errors import (
     JobConflictError,
     JobPipesError,
     NoRoomError,
+    RoutingError,
     StandbyError,
     UnknownJobError,
 )
@@ -35,10 +36,8 @@ from ina.controller.jobs.outages import StoredOutages
 from ina.controller.jobs.rounds import Rounds
 from ina.controller.placing.router import Router, View
 from ina.controller.routing.demand import Demand
-from ina.controller.routing.errors import RoutingError
-from ina.controller.routing.from_fabric import with_down
 from ina.controller.routing.loads import Loads
-from ina.controller.routing.network import Network
+from ina.controller.routing.network import Network, with_down
 from ina.controller.routing.plan import Stripe, merged
 from ina.controller.routing.planner import Planner
 from ina.controller.routing.policies.ina import Ina
@@ -188,8 +187,8 @@ class Rerouter:
     async def _move_aggregators(self, name: str) -> None:
         """Over the same trees, below those to which a way is up."""
         why = f"the way to its aggregator goes over what is down: {self._down_text()}"
-        sharing = self._coordinator.registry.sharing
-        await self._begin(name, why, lambda job: sharing.bare(job, job.newest_mapping.forest))
+        site = self._coordinator.registry.site
+        await self._begin(name, why, lambda job: site.bare(job, job.newest_mapping.forest))
 
     async def _begin(self, name: str, why: str, forest_of: Callable[[Job], Forest]) -> None:
         """A change to that forest, unless it is the one that the job has."""

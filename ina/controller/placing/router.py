@@ -15,23 +15,20 @@ from ipaddress import IPv4Address
 
 from ina import modes
 from ina.controller.config import Config
-from ina.controller.config.routing import DEFAULT_PLACEMENT
-from ina.controller.errors import UnknownJobError
+from ina.controller.config.rules import DEFAULT_PLACEMENT
+from ina.controller.errors import RoutingError, UnknownJobError
 from ina.controller.job import Job, who_sends_to_switches
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory.demand import StepModel
 from ina.controller.routing.demand import Demand
-from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.forwarded import forwarded_trees
-from ina.controller.routing.from_fabric import Rooms, hosts_of, network_of
 from ina.controller.routing.loads import Loads, loads_of_job, no_loads
-from ina.controller.routing.network import Network
+from ina.controller.routing.network import Network, NetworkWays, Rooms, hosts_of, network_of
 from ina.controller.routing.plan import Stripe
 from ina.controller.routing.policies import policy
 from ina.controller.routing.policies.nearest import Nearest as NearestPolicy
 from ina.controller.routing.policy import Situation
 from ina.controller.routing.realise import Realiser, stripes_of
-from ina.controller.routing.ways import NetworkWays
 from ina.fabric.graph import Fabric
 from ina.fabric.outages import NOTHING, Down
 from ina.fabric.ports import PortNumber
@@ -258,10 +255,10 @@ class Router:
         if job is not None and not modes.of(job.mode).is_striped:
             # Over the first of its trees alone, and sums need no slots of its own below the root.
             slots, stripes = 0, 1
-            tops = self._registry.sharing.tops(job, self.port_to)
+            tops = self._registry.site.tops(job, self.port_to)
             order = {name: number for number, name in enumerate(self.fabric.switches)}
             roots = tuple(order[name] for name in tops if name in order)
-            levels_beside += self._registry.sharing.levels_above(job, tops)
+            levels_beside += self._registry.site.levels_above(job, tops)
         return Demand(
             name,
             tuple(hosts),

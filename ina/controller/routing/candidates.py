@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ina.controller.errors import RoutingError
 from ina.controller.routing.demand import Demand
-from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.forwarded import forwarded_trees
 from ina.controller.routing.loads import loads_of_job, slots_for
-from ina.controller.routing.network import Bools, Floats, Ints, Network
+from ina.controller.routing.network import Bools, Floats, Ints, Network, NetworkWays
 from ina.controller.routing.plan import PlannedTree, Stripe, Way
-from ina.controller.routing.ways import NetworkWays
 from ina.fabric.ways import FAR
 
 MOST = 64

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ina.controller.routing.demand import Demand
-from ina.controller.routing.network import Bools, Ints, Network
+from ina.controller.routing.network import Bools, Ints, Network, NetworkWays
 from ina.controller.routing.plan import PlannedTree, Way
-from ina.controller.routing.ways import NetworkWays
 from ina.fabric.ways import FAR
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ina.controller.routing.errors import RoutingError
+from ina.controller.errors import RoutingError
 from ina.controller.routing.network import Floats, Ints
 
 DEFAULT_LIMIT_S = 60.0

@@ -9,9 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from ina.controller.routing.network import Ints
+from ina.controller.routing.network import Ints, NetworkWays
 from ina.controller.routing.plan import Way
-from ina.controller.routing.ways import NetworkWays
 from ina.fabric.ways import FAR
 
 MOST_WAYS = 4

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ina.controller.errors import RoutingError
 from ina.controller.routing.demand import Demand
-from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.grid_lp import counted
 from ina.controller.routing.loads import slots_for
 from ina.controller.routing.network import Bools, Floats, Ints

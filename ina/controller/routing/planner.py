@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ina.controller.errors import RoutingError
 from ina.controller.routing.bounds import Bound, cut_bound
 from ina.controller.routing.candidates import (
     Candidates,
@@ -19,12 +20,10 @@ from ina.controller.routing.candidates import (
     with_trees,
 )
 from ina.controller.routing.demand import Demand
-from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.loads import Loads
-from ina.controller.routing.network import Floats, Ints, Network
+from ina.controller.routing.network import Floats, Ints, Network, NetworkWays
 from ina.controller.routing.plan import Plan, Stripe
 from ina.controller.routing.stripes import STEEPNESS, Choices, StripeId
-from ina.controller.routing.ways import NetworkWays
 
 DEFAULT_MOVES = 8
 """Trees of running jobs that one polish may move."""

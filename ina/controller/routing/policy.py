@@ -9,9 +9,8 @@ from typing import Protocol
 
 from ina.controller.routing.demand import Demand
 from ina.controller.routing.loads import Loads, no_loads
-from ina.controller.routing.network import Network
+from ina.controller.routing.network import Network, NetworkWays
 from ina.controller.routing.plan import Plan
-from ina.controller.routing.ways import NetworkWays
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ina.controller.routing.errors import RoutingError
+from ina.controller.errors import RoutingError
 from ina.controller.routing.network import Network
 from ina.controller.routing.plan import PlannedTree, Stripe, Way
 from ina.fabric.graph import Fabric

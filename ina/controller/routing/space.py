@@ -13,15 +13,14 @@ from functools import cached_property
 
 import numpy as np
 
+from ina.controller.errors import RoutingError
 from ina.controller.routing.demand import Demand
-from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.fold import Fold, fold_of
 from ina.controller.routing.loads import Loads, slots_for
-from ina.controller.routing.network import NO_LIMIT, Bools, Ints, Network
+from ina.controller.routing.network import NO_LIMIT, Bools, Ints, Network, NetworkWays
 from ina.controller.routing.paths import MOST_WAYS, Paths
 from ina.controller.routing.plan import PlannedTree, Way
 from ina.controller.routing.policy import Situation
-from ina.controller.routing.ways import NetworkWays
 from ina.fabric.ways import FAR
 
 SMALL = 4_000

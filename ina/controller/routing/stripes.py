@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ina.controller.errors import RoutingError
 from ina.controller.routing.candidates import Candidates
-from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.loads import slots_for
 from ina.controller.routing.network import Bools, Floats, Ints, Network
 from ina.controller.routing.plan import Plan, Stripe, merged

@@ -1,4 +1,4 @@
-"""Typed errors of the controller as gRPC status codes."""
+"""Typed errors of the controller as gRPC status codes, and what callers say, fit for terminals."""
 
 from __future__ import annotations
 
@@ -77,3 +77,8 @@ async def refuse(context: Context, error: Exception) -> None:
         await context.abort(code, str(error))
     _log.error("a call failed", exc_info=error)
     await context.abort(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}")
+
+
+def printable(text: str, most_chars: int) -> str:
+    """One line of at most so many characters, ``?`` for what is none that can be shown."""
+    return "".join(char if char.isprintable() else "?" for char in text[:most_chars])

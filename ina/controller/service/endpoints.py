@@ -7,7 +7,7 @@ from ipaddress import AddressValueError, IPv4Address
 
 from ina.controller.config import Config, SwitchConfig, network_of
 from ina.controller.job import Job
-from ina.controller.service.printable import printable
+from ina.controller.service.answers import printable
 from ina.fabric.ports import PortRef
 from ina.protocol.addresses import is_shm_address
 from ina.protocol.peer import Peer

@@ -13,10 +13,9 @@ from ina.controller.errors import UnknownJobError, UnknownSwitchError
 from ina.controller.job import Job
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.outages import StoredOutages
-from ina.controller.service.answers import Context, answer, refuse
+from ina.controller.service.answers import Context, answer, printable, refuse
 from ina.controller.service.fabric import show_fabric
-from ina.controller.service.memory import list_decisions, plan_job
-from ina.controller.service.printable import printable
+from ina.controller.service.planning import list_decisions, plan_job
 from ina.controller.service.show import (
     show_item,
     show_job,

@@ -11,12 +11,12 @@ import threading
 from collections.abc import Iterator
 
 from ina.controller.config import Config
-from ina.controller.config.digests import differences, digests
+from ina.controller.config.reload import differences, digests
 from ina.controller.retry import wait_for
 from ina.controller.service.supervisor import Supervisor
 from ina.controller.store import open_database
 from ina.controller.store.interface import Transaction
-from ina.controller.store.peers import Peer, get_peers, holder, put_peer, remove_peer
+from ina.controller.store.rows import Peer, get_peers, holder, put_peer, remove_peer
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
 

@@ -23,7 +23,7 @@ from ina.controller.service.term import Term
 from ina.controller.store import Store
 from ina.controller.surroundings import Surroundings
 from ina.controller.switches.link import Connect, SwitchLink
-from ina.controller.switches.southbound.connect import connect
+from ina.controller.switches.southbound import connect
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.errors import SwitchError

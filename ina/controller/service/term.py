@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from ina.controller.config import Config
 from ina.controller.config.tofino import pipe_of
+from ina.controller.config.topology import aggregators_of, fabric_of, island_of
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.events import EventBus
@@ -15,7 +16,7 @@ from ina.controller.jobs.outages import StoredOutages
 from ina.controller.jobs.placement import Islands, Placement
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
-from ina.controller.jobs.sharing import Sharing
+from ina.controller.jobs.site import ControllerSite
 from ina.controller.memory import SharedSlots, allocator_for
 from ina.controller.placing.rerouter import Rerouter
 from ina.controller.placing.router import Router
@@ -27,11 +28,9 @@ from ina.controller.slots.rebalancer import Rebalancer
 from ina.controller.store import Claim, Store
 from ina.controller.surroundings import Surroundings
 from ina.controller.switches.capacity import Capacity, one_pipe
-from ina.controller.switches.data_address import data_address
-from ina.controller.switches.link import SwitchLink
+from ina.controller.switches.link import SwitchLink, data_address
 from ina.controller.switches.plan import MARK_JOB
 from ina.controller.switches.switch import Switch
-from ina.controller.topology.from_config import aggregators_of, fabric_of, island_of
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
 from ina.fabric.graph import Fabric
@@ -151,7 +150,7 @@ def _registry(
         # A job has one number, wherever it is.
         range(MARK_JOB + 1, min(capabilities(it.config.runs).jobs for it in links.values())),
         admission=admission_of(config),
-        sharing=_sharing(config, fabric, links, switches, outages),
+        site=_site(config, fabric, links, switches, outages),
         placement=_placement(config, fabric, links, outages),
         room=lambda registry: Memory(config.jobs, registry, clock=surroundings.monotonic_s),
         surroundings=surroundings,
@@ -175,16 +174,16 @@ def _switches(config: Config, fabric: Fabric, links: Mapping[str, SwitchLink]) -
     }
 
 
-def _sharing(
+def _site(
     config: Config,
     fabric: Fabric,
     links: Mapping[str, SwitchLink],
     switches: Mapping[str, Switch],
     outages: StoredOutages,
-) -> Sharing:
+) -> ControllerSite:
     capacities = {name: switch.capacity for name, switch in switches.items()}
     aggregators = aggregators_of(config, fabric, lambda it, port: links[it].port_number(port))
-    return Sharing(
+    return ControllerSite(
         *(capacities, aggregators, config.jobs.mode),
         aggregators_a_job=config.jobs.aggregators,
         down=lambda: outages.away,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from ina.controller.config import SwitchConfig
 from ina.controller.job import Job
 from ina.controller.jobs.changes import Told
-from ina.controller.switches.data_address import data_address
-from ina.controller.switches.host_entities import host_entities
+from ina.controller.switches.link import data_address
+from ina.controller.switches.plan import host_entities
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.mapping import Mapping as JobMapping
 from ina.trees.mapping import Part

@@ -16,7 +16,8 @@ from ina.controller.errors import MemberKeyError, UnknownJobError
 from ina.controller.job import Job, JobSpec
 from ina.controller.jobs import tokens
 from ina.controller.jobs.coordinator import Coordinator
-from ina.controller.service.answers import Context, answer, refuse
+from ina.controller.service.access import Guesses
+from ina.controller.service.answers import Context, answer, printable, refuse
 from ina.controller.service.arrivals import Arrivals
 from ina.controller.service.endpoints import (
     MAX_PROCESS_CHARS,
@@ -24,8 +25,6 @@ from ina.controller.service.endpoints import (
     address_of,
     endpoint_of,
 )
-from ina.controller.service.guesses import Guesses
-from ina.controller.service.printable import printable
 from ina.controller.service.show import program_of
 from ina.controller.service.tickets import Tickets
 from ina.controller.slots.memory import Memory
@@ -106,7 +105,7 @@ class WorkerService(rpc.ControllerServicer):
             results_udp_port=0 if group is None else RESULTS_UDP_PORT,
             wire_version=VERSION,
             takes_host_nodes=True,
-            wants_aggregator=registry.sharing.wants_aggregator(job),
+            wants_aggregator=registry.site.wants_aggregator(job),
             mode=job.mode,
         )
 

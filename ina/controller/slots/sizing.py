@@ -13,11 +13,18 @@ from ina.controller.errors import NoRoomError
 from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.placement import first_with_room
 from ina.controller.jobs.registry import Registry
-from ina.controller.memory.clearing import Clearing, clearing
 from ina.controller.memory.demand import Demand, StepModel, usable
-from ina.controller.memory.policies import Policy
-from ina.controller.memory.reasons import reason
-from ina.controller.memory.restraint import Restraint, is_last, is_spent, pays, restrained, settled
+from ina.controller.memory.policies import Policy, reason
+from ina.controller.memory.resizes import (
+    Clearing,
+    Restraint,
+    clearing,
+    is_last,
+    is_spent,
+    pays,
+    restrained,
+    settled,
+)
 from ina.controller.slots.needs import Familiar, Needs, Said
 from ina.protocol.spec import VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
@@ -216,7 +223,7 @@ class Sizing:
             own = {"": slots or self.demand_of(spec).floor}
             self._registry.admission.check_quota(spec, own, self._registry)
             if not self.policy.resizes:
-                islands = self._registry.sharing.switches()
+                islands = self._registry.site.switches()
                 first_with_room(spec.name, spec.slots, islands)
         except (NoRoomError, JobRequestError) as error:
             return str(error)
@@ -342,7 +349,7 @@ class Sizing:
         chosen = list(switches)
         if chosen:
             return chosen
-        all_of_them = self._registry.sharing.switches()
+        all_of_them = self._registry.site.switches()
         reached = [name for name, capacity in all_of_them.items() if capacity.is_reached()]
         return reached or list(all_of_them)
 

@@ -1,4 +1,4 @@
-"""Jobs and members as rows. Every function runs in its caller's transaction."""
+"""Jobs, members and controllers as rows. Every function runs in its caller's transaction."""
 
 from __future__ import annotations
 
@@ -174,3 +174,41 @@ def _value(what: str, text: str, kind: type[_T]) -> _T:
         return msgspec.json.decode(text, type=kind, dec_hook=lambda of, said: of(said))
     except (msgspec.MsgspecError, JobRequestError) as error:
         raise StoreError(f"{what} in the store cannot be read: {error}") from None
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A controller."""
+
+    name: str
+    digests: dict[str, str]
+    seen_unix_s: float
+    """When it wrote this, by its own clock."""
+
+
+def get_peers(db: Transaction) -> list[Peer]:
+    """All that are kept, by name."""
+    found = db.execute("SELECT name, digests, seen_unix_s FROM controllers ORDER BY name")
+    return [
+        Peer(name, msgspec.json.decode(text, type=dict[str, str]), seen_unix_s)
+        for name, text, seen_unix_s in found
+    ]
+
+
+def put_peer(db: Transaction, peer: Peer, forget_before_unix_s: float) -> None:
+    """Writes one; forgets those of before that time."""
+    remove_peer(db, peer.name)
+    text = msgspec.json.encode(peer.digests).decode()
+    db.execute("INSERT INTO controllers VALUES (?, ?, ?)", (peer.name, text, peer.seen_unix_s))
+    db.execute("DELETE FROM controllers WHERE seen_unix_s < ?", (forget_before_unix_s,))
+
+
+def remove_peer(db: Transaction, name: str) -> None:
+    """It has ended."""
+    db.execute("DELETE FROM controllers WHERE name = ?", (name,))
+
+
+def holder(db: Transaction) -> str:
+    """The name of who has claimed the store last."""
+    (name,) = db.execute("SELECT holder FROM claim").fetchone()
+    return str(name)

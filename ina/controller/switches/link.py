@@ -1,20 +1,38 @@
-"""One controller's way to one switch: its session, made anew whenever it is lost."""
+"""One controller's way to one switch: its session, made anew whenever it is lost; and the addresses
+that packets to it have.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable
+from ipaddress import IPv4Address
 from typing import Protocol
 
 from ina.controller.config import Config, SwitchConfig
-from ina.controller.switches.southbound.connect import connect
+from ina.controller.config.fabric import mac_number
+from ina.controller.switches.southbound import connect
 from ina.controller.switches.writer import SwitchWriter
+from ina.protocol.addresses import SHM_SWITCH
+from ina.protocol.peer import Peer
 from ina.tables.session import SwitchSession
 
 
+def data_address(switch: SwitchConfig) -> Peer:
+    """As other switches and workers send to it."""
+    mac = mac_number(switch.data_mac)
+    return Peer(IPv4Address(switch.data_host), switch.data_udp_port, mac)
+
+
+def own_addresses(switch: SwitchConfig) -> tuple[IPv4Address, ...]:
+    """What packets have as their destination that are for this switch itself."""
+    told = (IPv4Address(host) for host in dict.fromkeys((switch.data_host, *switch.data_hosts)))
+    return (*told, *((SHM_SWITCH,) if switch.data_shm else ()))
+
+
 class Connect(Protocol):
-    """As :func:`~ina.controller.switches.southbound.connect.connect`."""
+    """As :func:`~ina.controller.switches.southbound.connect`."""
 
     async def __call__(
         self, config: Config, switch: SwitchConfig, *, standby: bool
@@ -68,7 +86,7 @@ class SwitchLink:
         return session is not None and session.lost is None and not session.is_primary
 
     async def connect(self, config: Config, *, standby: bool) -> SwitchSession:
-        """See :func:`~ina.controller.switches.southbound.connect.connect`."""
+        """See :func:`~ina.controller.switches.southbound.connect`."""
         try:
             self.session = await self._connect(config, self.config, standby=standby)
         finally:

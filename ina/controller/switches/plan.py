@@ -1,4 +1,5 @@
-"""What a job needs on one of its switches, as table entries and a multicast group. Pure.
+"""What a job needs on one of its switches, or on a node that a worker runs on its host, as table
+entries and a multicast group. Pure.
 
 ``JobPlan.stages`` is the order of installing. Members come last: until a neighbour's member entry
 is there, none of its packets reaches a slot. Removal goes backwards, so members go first. Between
@@ -20,14 +21,16 @@ from dataclasses import dataclass, replace
 from ina import modes
 from ina.controller.job import Job
 from ina.modes import rows
-from ina.p4 import names
+from ina.p4 import compiled, names
+from ina.protocol.addresses import SHM_SWITCH
 from ina.protocol.peer import Peer
 from ina.protocol.spec import ALL_WORKERS, PARENT
+from ina.tables.entities import entities_of
 from ina.tables.values import Entry, Group, Item
 from ina.trees.endpoint import Endpoint
 from ina.trees.mapping import Mapping as JobMapping
 from ina.trees.mapping import Part
-from ina.trees.tree import Node
+from ina.trees.tree import HostNode, Node
 
 FIRST_GROUP = 0x4000
 """Multicast group of job 0. Groups 0x4000..0x40ff are the controller's, others are left alone."""
@@ -207,3 +210,29 @@ def epoch_mark(epoch: int) -> Entry:
 def own_address(address: int) -> Entry:
     """Makes the switch take packets to this IPv4 address, and ina's UDP port, for its own."""
     return Entry(names.OWN_ADDRESSES, (("dst_addr", address),), names.OURS, ())
+
+
+def host_entities(
+    job: Job,
+    node: HostNode,
+    addresses: Mapping[str, Peer],
+    values: int,
+    *,
+    beside: JobMapping | None = None,
+) -> list[bytes]:
+    """Serialised ``p4.v1.Entity``, for the v1model build that it runs with so many values a packet.
+
+    ``addresses``: of the job's switches, by name. ``beside``: only what this mapping needs beside
+    the one that the job has.
+    """
+    plan = plan_job(job, node.name, addresses, by=beside)
+    items: list[Item] = [own_address(int(address)) for address in (node.peer.address, SHM_SWITCH)]
+    if beside is not None:
+        items = []
+        if job.forest == beside.forest:
+            plan = plan.beside(plan_job(job, node.name, addresses))
+    items += plan.items
+    by = beside or job.mapping
+    program = modes.of(by.mode).program_at(by.forest.trees[0][node.name])
+    entities = entities_of(compiled(values, program).p4info)
+    return [entities.encode(item).SerializeToString() for item in items]

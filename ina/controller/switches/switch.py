@@ -11,7 +11,7 @@ from ina.controller.change import Stage
 from ina.controller.config import SwitchConfig
 from ina.controller.job import Job, JobState
 from ina.controller.switches.capacity import Capacity
-from ina.controller.switches.data_address import own_addresses
+from ina.controller.switches.link import own_addresses
 from ina.controller.switches.plan import JobPlan, plan_job
 from ina.controller.switches.reconcile import SwitchState, compare, job_number, slots_of
 from ina.controller.switches.writer import JobWriter

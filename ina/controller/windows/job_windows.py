@@ -14,16 +14,17 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from ina.congestion import Congestion
 from ina.controller.config import Config
+from ina.controller.config.rules import JobRule
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.events import job_event
 from ina.controller.jobs.rounds import Rounds
 from ina.controller.windows.caps import Cap, Caps, Use, caps_for
 from ina.controller.windows.limited_by import Limit, limited_by
-from ina.controller.windows.rules import Rules
 from ina.controller.windows.seen import Between, Seen
 from ina.controller.windows.uses import (
     SharedPool,
@@ -35,6 +36,34 @@ from ina.controller.windows.uses import (
 )
 from ina.fabric.graph import Fabric
 from ina.rpc import controller_pb2 as pb2
+
+
+class Rules:
+    """Of a checked configuration. A job's own rule comes first, then its tenant's, then all's."""
+
+    def __init__(self, config: Config) -> None:
+        self._all = Congestion.from_table(config.congestion)
+        self._tenants = config.tenants
+        self._rules = config.job_rules
+
+    def congestion(self, job: Job) -> Congestion:
+        """The algorithm of its workers, but for those that choose one themselves."""
+        rule, tenant = self._rule(job), self._tenants.get(job.tenant)
+        for of in (rule, tenant):
+            if of is not None and of.congestion is not None:
+                return Congestion.from_table(of.congestion)
+        return self._all
+
+    def weight(self, job: Job) -> float:
+        """Of its share of what it uses together with others."""
+        rule, tenant = self._rule(job), self._tenants.get(job.tenant)
+        if rule is not None and rule.weight is not None:
+            return rule.weight
+        return 1.0 if tenant is None else tenant.weight
+
+    def _rule(self, job: Job) -> JobRule | None:
+        return next((it for it in self._rules if fnmatchcase(job.name, it.name)), None)
+
 
 _log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from ina.controller.routing.candidates import candidates_of
 from ina.controller.routing.demand import Demand
+from ina.controller.routing.network import NetworkWays
 from ina.controller.routing.plan import Plan, PlannedTree, Stripe, Way
 from ina.controller.routing.policy import Situation
-from ina.controller.routing.ways import NetworkWays
 from ina.sim.routing.case import Setting
 
 

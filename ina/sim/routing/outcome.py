@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ina.controller.errors import RoutingError
 from ina.controller.routing.bounds import cut_bound
-from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.judge import judge
 from ina.controller.routing.policy import Policy, Situation
 from ina.sim.routing.case import Setting

@@ -15,13 +15,12 @@ from typing import Any
 import msgspec
 
 from ina.controller.config import DEFAULT_JOB_SLOTS
+from ina.controller.errors import RoutingError
 from ina.controller.routing.bounds import cut_bound
 from ina.controller.routing.demand import Demand
-from ina.controller.routing.errors import RoutingError
-from ina.controller.routing.from_fabric import hosts_of, network_of
 from ina.controller.routing.judge import judge
 from ina.controller.routing.loads import loads_of
-from ina.controller.routing.network import Network
+from ina.controller.routing.network import Network, hosts_of, network_of
 from ina.controller.routing.plan import Plan
 from ina.controller.routing.policies import policy
 from ina.controller.routing.policy import Situation

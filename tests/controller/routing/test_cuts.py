@@ -13,17 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ina.controller.errors import RoutingError
 from ina.controller.routing.demand import Demand
-from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.forwarded import forwarded_trees
-from ina.controller.routing.from_fabric import network_of, with_down
 from ina.controller.routing.judge import problems
+from ina.controller.routing.network import NetworkWays, network_of, with_down
 from ina.controller.routing.plan import Plan, Stripe
 from ina.controller.routing.planner import Planner
 from ina.controller.routing.policies.ina import Ina
 from ina.controller.routing.policy import Situation
 from ina.controller.routing.realise import Realiser
-from ina.controller.routing.ways import NetworkWays
 from ina.fabric.graph import Fabric, Link, Place
 from ina.fabric.outages import Down
 from ina.protocol.spec import MAX_LEVELS

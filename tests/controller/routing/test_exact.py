@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ina.controller.errors import RoutingError
 from ina.controller.routing.bounds import cut_bound
 from ina.controller.routing.candidates import candidates_of
 from ina.controller.routing.demand import Demand
-from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.lp_bounds import tree_bound
 from ina.controller.routing.plan import Plan, PlannedTree, Stripe
 from ina.controller.routing.policies.exact import Exact

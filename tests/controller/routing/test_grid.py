@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ina.controller.errors import RoutingError
 from ina.controller.routing.demand import Demand
-from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.grid_lp import GridProgram, Shares
 from ina.controller.routing.loads import no_loads
 from ina.controller.routing.network import Network

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from ina.controller.routing.errors import RoutingError
+from ina.controller.errors import RoutingError
 from ina.controller.routing.lp import InfeasibleError, LpError, Program, Solver
 from ina.controller.routing.lp_bounds import grid_bound
 from ina.controller.routing.policies.exact import Exact

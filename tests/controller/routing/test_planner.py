@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ina.controller.errors import RoutingError
 from ina.controller.routing.demand import Demand
-from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.judge import judge, problems
 from ina.controller.routing.loads import loads_of
 from ina.controller.routing.network import Network

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from ina.controller.config.routing import PLACEMENTS
+from ina.controller.config.rules import PLACEMENTS
+from ina.controller.errors import RoutingError
 from ina.controller.routing.bounds import cut_bound
-from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.judge import judge, problems
 from ina.controller.routing.loads import loads_of
 from ina.controller.routing.plan import Plan

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ina.controller.errors import RoutingError
 from ina.controller.routing.demand import Demand
-from ina.controller.routing.errors import RoutingError
-from ina.controller.routing.from_fabric import Rooms, network_of
 from ina.controller.routing.judge import judge
-from ina.controller.routing.network import Network
+from ina.controller.routing.network import Network, Rooms, network_of
 from ina.controller.routing.plan import Plan, Stripe
 from ina.controller.routing.planner import Planner
 from ina.controller.routing.policies import policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ina.controller.routing.errors import RoutingError
+from ina.controller.errors import RoutingError
 from ina.controller.routing.policies.exact import Exact
 from ina.controller.routing.policies.goat import Goat
 from ina.controller.routing.policies.grid import Grid

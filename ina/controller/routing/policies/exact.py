@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ina.controller.errors import RoutingError
 from ina.controller.routing.bounds import Bound
 from ina.controller.routing.candidates import Candidates, candidates_of
-from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.grid_lp import GridProgram
 from ina.controller.routing.loads import slots_for
 from ina.controller.routing.lp import DEFAULT_LIMIT_S, Program, Solution, Solver

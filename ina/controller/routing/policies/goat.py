@@ -7,15 +7,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ina.controller.errors import RoutingError
 from ina.controller.routing.demand import Demand
-from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.judge import problems
 from ina.controller.routing.loads import loads_of_job, slots_for
-from ina.controller.routing.network import Ints
+from ina.controller.routing.network import Ints, NetworkWays
 from ina.controller.routing.plan import Plan, PlannedTree, Stripe, Way, merged
+from ina.controller.routing.policies.single import root_of
 from ina.controller.routing.policy import Situation
-from ina.controller.routing.roots import root_of
-from ina.controller.routing.ways import NetworkWays
 from ina.fabric.ways import FAR
 
 _LEAST = 1e-9

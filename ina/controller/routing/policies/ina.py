@@ -6,8 +6,8 @@ from math import inf
 
 import numpy as np
 
+from ina.controller.errors import RoutingError
 from ina.controller.routing.bounds import cut_bound
-from ina.controller.routing.errors import RoutingError
 from ina.controller.routing.loads import loads_of
 from ina.controller.routing.plan import Plan
 from ina.controller.routing.planner import DEFAULT_MOVES, Planner

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ina.controller.errors import RoutingError
 from ina.controller.routing.candidates import candidates_at
 from ina.controller.routing.demand import Demand
-from ina.controller.routing.errors import RoutingError
+from ina.controller.routing.network import NetworkWays
 from ina.controller.routing.plan import Plan, Stripe
 from ina.controller.routing.policy import Situation
-from ina.controller.routing.ways import NetworkWays
 from ina.fabric.ways import FAR
 
 

@@ -27,7 +27,7 @@ PortTo = Callable[[str, IPv4Address], int]
 """The port of a switch, by name, behind which a host is. Raises :class:`JobRequestError`."""
 
 
-class Sharing:
+class ControllerSite:
     """What a controller's jobs can have of it."""
 
     def __init__(

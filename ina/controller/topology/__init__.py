@@ -1,1 +1,0 @@
-"""Where switches, links and hosts are, and the trees that jobs are summed over."""
