@@ -16,8 +16,8 @@ from ina.controller import faults
 from ina.controller.config import Config
 from ina.controller.errors import StoreError
 from ina.controller.job import Job
-from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.supervisor import Supervisor
+from ina.controller.service.term import Term
 from ina.controller.store import Store
 from ina.controller.store.interface import Database, Transaction
 from ina.controller.surroundings import Surroundings
@@ -141,9 +141,9 @@ class SimController:
     async def evict(self, job: str, reason: str) -> None:
         """An operator's order, given at its machine.
 
-        Raises what :meth:`Coordinator.evict` raises, and :class:`CrashedError`.
+        Raises what the coordinator's ``evict`` raises, and :class:`CrashedError`.
         """
-        await self._order(lambda coordinator: coordinator.evict(job, reason))
+        await self._order(lambda term: term.coordinator.evict(job, reason))
 
     async def resize(self, job: str, slots: int, mode: str = "") -> None:
         """Likewise: begins to give a running job another number of slots, or another mode.
@@ -151,23 +151,23 @@ class SimController:
         Raises what :meth:`Changes.resize` raises, and :class:`CrashedError`.
         """
         await self._order(
-            lambda coordinator: coordinator.changes.resize(job, slots, "asked for", mode=mode)
+            lambda term: term.coordinator.changes.resize(job, slots, "asked for", mode=mode)
         )
 
     async def take_out(self, name: str, *, is_down: bool) -> None:
         """Likewise: a link or a switch is down, or is not any more."""
 
-        async def put(coordinator: Coordinator) -> None:
-            if coordinator.outages is not None:
-                coordinator.outages.put(name, is_down=is_down)
+        async def put(term: Term) -> None:
+            if not term.registry.placement.is_known_early:
+                term.outages.put(name, is_down=is_down)
 
         await self._order(put)
 
-    async def _order(self, order: Callable[[Coordinator], Coroutine[Any, Any, object]]) -> None:
+    async def _order(self, order: Callable[[Term], Coroutine[Any, Any, object]]) -> None:
         process, supervisor = self._process, self.supervisor
         if process is None or process.is_dead or supervisor is None or supervisor.term is None:
             raise ScenarioError(f"controller {self.name}: it is not primary")
-        task = process.spawn(order(supervisor.term.coordinator))
+        task = process.spawn(order(supervisor.term))
         await asyncio.wait([task])
         if process.is_dead:
             raise CrashedError(f"controller {process.name} was killed")

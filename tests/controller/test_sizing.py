@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -188,7 +189,8 @@ async def test_who_has_waited_for_long_enough_is_refused_with_numbers() -> None:
     await bench.settle()
     bench.now_s = 6.0
     bench.memory.queue.wake()
-    with pytest.raises(NoRoomError, match=r"'late': no slots left.*\(64 of 64 are in use\)"):
+    waited = r"'late': no slots left.*\(64 of 64 are in use\).*\(6 s in the queue, 0 jobs"
+    with pytest.raises(NoRoomError, match=waited):
         await calls[0]
     (refused,) = [it for it in bench.memory.decisions.of("late") if it.what == "refuse"]
     assert "(6 s in the queue, 0 jobs before it)" in refused.reason
@@ -207,6 +209,23 @@ async def test_who_does_not_wait_does_not_overtake_who_does() -> None:
         bench.memory.sized(Job(JobSpec("new", 2), 9, 0.0), ())
     await bench.racks.coordinator.evict("waits", "a test")
     await asyncio.gather(*calls, return_exceptions=True)
+
+
+async def test_a_job_that_shares_slots_waits_as_it_asked_and_nobody_waits_behind_it() -> None:
+    bench = Bench("equal")
+    await bench.start()
+    memory, full = bench.memory, NoRoomError("the aggregator is full")
+    spec = JobSpec("shared", 2, mode="shared", queue_s=5.0)
+    waits = asyncio.create_task(memory.wait(spec, full, None, 9.0))
+    await asyncio.sleep(0)
+    assert memory.sized(Job(JobSpec("new", 2), 9, 0.0), ()) > 0
+    bench.now_s = 5.0
+    memory.queue.wake()
+    await waits
+    with pytest.raises(NoRoomError, match=r"full \(5 s in the queue, 0 jobs before it\)"):
+        await memory.wait(spec, full, None, 9.0)
+    with pytest.raises(NoRoomError, match=r"full$"):  # for no policy gives it any
+        await memory.wait(replace(spec, queue_s=0.0), full, None, 9.0)
 
 
 async def test_a_job_that_will_not_be_resized_is_left_alone_for_a_while() -> None:

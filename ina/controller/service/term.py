@@ -59,7 +59,7 @@ class Term:
         record, events = Record(claim), EventBus(unix_clock=surroundings.unix_s)
         # What is said of a fabric is not said of its switches as islands.
         down = store.load_down() if config.is_fabric else ()
-        outages = StoredOutages(fabric, record, events, down)
+        self.outages = outages = StoredOutages(fabric, record, events, down)
         self.switches = _switches(config, fabric, links)
         self.registry = _registry(
             config, fabric, links, self.switches, outages, store, surroundings

@@ -119,7 +119,7 @@ class Memory(Room):
         self.queue.leave(spec.name)
         after = f" ({waited_s:.0f} s in the queue, {ahead} jobs before it)" if waited_s > 0 else ""
         self.decisions.add(spec.name, "refuse", f"{error}{after}")
-        return NoRoomError(f"{error}{after}")
+        return type(error)(f"{error}{after}")
 
     def sized(self, job: Job, switches: Sequence[str]) -> int:
         """Slots that a new job is to take at each of these; none: at any one."""
