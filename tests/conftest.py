@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests import selection
 from tests.record import Recorder
 from tests.tofino.builds import TofinoBuilds
 from tests.worlds.loops import pytest_pyfunc_call  # noqa: F401
+
+settings.register_profile("ina", deadline=None)  # examples are slow on a machine that is busy
+settings.load_profile("ina")
 
 # Some tests import grpc before ina, which would have set this (see ina/__init__.py).
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
