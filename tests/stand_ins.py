@@ -24,6 +24,7 @@ import sys
 import tempfile
 import threading
 import traceback
+from multiprocessing import forkserver
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -207,6 +208,7 @@ def python() -> str:
     """What to run in place of ``sys.executable``: its programs are forks, but in a long run."""
     if LONG:
         return sys.executable
+    forkserver.ensure_running()  # with this environment, not that of whoever runs it first
     folder = Path(tempfile.mkdtemp(prefix="ina-forks-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return str(Forks(folder / "bin").folder / "python")

@@ -136,8 +136,8 @@ def test_the_command_measures_what_it_is_not_told(
 
     monkeypatch.setattr(allreduce, "measure", shorter)
     monkeypatch.setattr(ddp, "measure", shorter_model)
-    monkeypatch.setenv("ADVISE_TEST", str(os.getpid()))
     monkeypatch.setattr(sys, "executable", python())
+    monkeypatch.setenv("ADVISE_TEST", str(os.getpid()))
     ran = inside(capsys, "bench", "advise", "--model=digits", "--workers=2", "--json")
     assert ran.code == 0, ran.err
     (row,) = json.loads(ran.out)["rows"]
