@@ -297,7 +297,7 @@ async def test_hosts_behind_other_ports_are_installed_as_configured(switch: Soft
     document = {
         "listen": "127.0.0.1:0",
         "switch": {"grpc_addr": switch.grpc_addr, "values": 64, "data_port": 4},
-        "hosts": [
+        "host": [
             {"address": "10.0.0.1", "port": 2, "mac": "0a:00:00:00:00:09"},
             {"address": "10.0.0.2", "port": 3},
         ],

@@ -165,7 +165,7 @@ def config_of(grpc_addr: str, hosts: Sequence[dict[str, Any]] = (), **switch: An
             "listen": "127.0.0.1:0",
             "switch": {"grpc_addr": grpc_addr, "values": VALUES, **switch},
             "jobs": {"slots": 64},
-            "hosts": list(hosts),
+            "host": list(hosts),
         },
         "test",
     )

@@ -84,7 +84,7 @@ def test_workers_join_leave_and_are_shown(tofino: FakeTofino) -> None:
 
     async def scenario() -> None:
         switch = {"port": [{"port": "3/0", "speed": "100G", "fec": "rs"}]}
-        async with controller(tofino, switch=switch, hosts=HOSTS) as app:
+        async with controller(tofino, switch=switch, host=HOSTS) as app:
             shown = await asyncio.to_thread(life, app.listen_addr)
         assert sorted(entry.table for entry in of_jobs(shown)) == [
             "jobs", "members", "members", "multicast group", "port", "receivers", "receivers",
@@ -121,7 +121,7 @@ async def test_workers_in_different_pipes_are_refused_and_all_hear_why(tofino: F
                 assert caught.value.details() == says
             assert workers.jobs() == []
 
-    async with controller(tofino, hosts=HOSTS) as app:
+    async with controller(tofino, host=HOSTS) as app:
         await asyncio.to_thread(attempt, app.listen_addr)
         with pytest.raises(JobPipesError, match=r"port 8 \(pipe 0\), rank 1 behind port 200"):
             await run_job(app, "k", (8, 200))
@@ -228,7 +228,7 @@ async def test_the_standby_takes_over_when_the_primary_has_gone(
 async def test_a_name_that_the_switch_does_not_have_stops_the_start(tofino: FakeTofino) -> None:
     hosts = [{"address": "10.0.0.1", "port": "80/0"}]
     with pytest.raises(SwitchError, match="port 80/0: the switch has no such front-panel port"):
-        async with controller(tofino, hosts=hosts):
+        async with controller(tofino, host=hosts):
             pass
 
 
