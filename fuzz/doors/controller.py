@@ -22,6 +22,7 @@ from ina.controller.config.topology import fabric_of
 from ina.controller.jobs import tokens
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.jobs.numbers import EpochCounter
+from ina.controller.jobs.outages import StoredOutages
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
@@ -116,16 +117,16 @@ class Bench:
         self.memory = self.registry.room
         switch = Switch(switch_config, self.writer, capacity)
         self.store = open_store(IN_MEMORY)
-        self.coordinator = Coordinator(
-            self.registry, [switch], Record(self.store.claim("door")), clock=clock
-        )
+        record = Record(self.store.claim("door"))
+        self.coordinator = Coordinator(self.registry, [switch], record, clock=clock)
         self.detector = FailureDetector(self.coordinator, LEASE_S, clock=clock)
         data = {switch_config.name: DataPath(config, switch_config, int)}
         fabric = fabric_of(config)
         windows = JobWindows(self.coordinator, fabric, config, clock=clock)
         self.controller = WorkerService(self.coordinator, self.detector, data, windows, self.memory)
+        outages = StoredOutages(fabric, record, self.coordinator.events)
         self.operator = OperatorService(
-            self.coordinator, self.detector, self.memory, fabric, windows
+            self.coordinator, self.detector, self.memory, outages, windows
         )
         self.switchboard = Switchboard(pb2.ShowControllerReply, lambda: "")
         self.switchboard.serve(self)

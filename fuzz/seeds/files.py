@@ -16,7 +16,7 @@ _CONTROLLER = {
     "auto": '[switch]\nvalues = 0\ndata_host = "10.0.0.1"\ndata_udp_port = 17760\n',
     "switches": '[[switch]]\nname = "a"\n[[switch]]\nname = "b"\ngrpc_addr = "127.0.0.1:9560"\n',
     "multicast": '[switch]\nmulticast = "239.1.0.0/16"\n',
-    "hosts": '[hosts."10.0.0.1"]\nswitch_port = 4\nmac = "02:00:00:00:00:01"\n',
+    "host": '[[host]]\naddress = "10.0.0.1"\nport = 4\nmac = "02:00:00:00:00:01"\n',
     "jobs": "[jobs]\nslots = 64\nlease_s = 5.5\npreempt = true\n",
     "tenants": "[tenants.team]\nslots = 64\njobs = 2\n[tenants.default]\n",
     "store": '[store]\nlocation = "sqlite:///tmp/x.db"\n',

@@ -15,7 +15,6 @@ from pathlib import Path
 from ina.cache_dir import default_cache_dir
 from ina.doctor.kernel import can_load_xdp, can_make_veth
 from ina.errors import MissingToolError
-from ina.switch.targets import default_target
 from ina.tables.bfrt.sde import load_client
 
 WANTED_RECEIVE_BUFFER_BYTES = 8 << 20
@@ -60,7 +59,7 @@ def _core() -> Iterator[Finding]:
     yield Finding(
         "C compiler", compiler, "the soft switch", "apt install gcc libc6-dev", required=True
     )
-    trouble = default_target().trouble()
+    trouble = _cache_trouble()
     yield Finding(
         "program cache",
         "" if trouble else str(default_cache_dir()),
@@ -134,6 +133,15 @@ def _package(module: str, distribution: str) -> str:
         return version(distribution)
     except PackageNotFoundError:
         return "present"
+
+
+def _cache_trouble() -> str:
+    """Imported here: without an extension that can be used there is no target to ask."""
+    try:
+        from ina.switch.targets import default_target
+    except MissingToolError as error:
+        return str(error)
+    return default_target().trouble()
 
 
 def _tool(*names: str) -> str:

@@ -48,7 +48,7 @@ def config_of(grpc_addr: str, table: Sequence[dict[str, Any]] = (), **switch: An
             "listen": "127.0.0.1:0",
             "switch": {"grpc_addr": grpc_addr, "values": VALUES, **switch},
             "jobs": {"slots": SLOTS},
-            "hosts": list(table),
+            "host": list(table),
         },
         "test",
     )
