@@ -21,8 +21,8 @@ from pathlib import Path
 from tests.record import last_run
 
 RECORD = Path(__file__).parent / "durations.json"
-TOTAL_S = 2100.0
-"""Of the record: three processes for twelve minutes."""
+TOTAL_S = 1800.0
+"""Of the record: three processes for ten minutes."""
 MOST = 1.5
 GRACE_S = 4.0
 _LONG_ENOUGH_S = 0.5
