@@ -91,12 +91,10 @@ def test_data_port_in_use(taken_udp: str) -> None:
 
 def test_no_c_compiler(tmp_path: Path, empty_cache: dict[str, str]) -> None:
     program = compiled(360)  # a build that the fork server has not loaded
-    copy = tmp_path / "copy.json"  # the command does not know this process's cache
-    copy.write_bytes(program.bmv2_json.read_bytes())
     (tmp_path / "bin").mkdir()
     outcome = ina(
         "switch", "--grpc-addr", "127.0.0.1:0", "--port", "1=udp:127.0.0.1:0",
-        "--p4info", program.p4info, "--program", copy,
+        "--p4info", program.p4info, "--program", program.bmv2_json,
         env={**empty_cache, "PATH": str(tmp_path / "bin"), "CC": ""},
     )  # fmt: skip
     assert_refused(outcome, "C compiler")

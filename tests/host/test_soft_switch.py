@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from ina.host import Session
 from ina.testing import numerics
 from tests.host.test_session import parts_of, reduce_all
 from tests.host.udp_model import closing
+from tests.selection import LONG
 
 
 @contextmanager
@@ -32,7 +34,10 @@ def workers(count: int, values: int, loss: float) -> Iterator[tuple[Embedded, li
 
 
 @pytest.mark.parametrize(
-    ("count", "loss"), [(1, 0.05), (2, 0.0), (3, 0.05), (8, 0.0), (32, 0.0), (32, 0.05)]
+    ("count", "loss"),
+    itertools.product([1, 2, 3, 8, 32], [0.0, 0.05])
+    if LONG
+    else [(1, 0.05), (2, 0.0), (3, 0.05), (8, 0.0), (32, 0.0), (32, 0.05)],
 )
 def test_every_dtype_and_length(count: int, loss: float) -> None:
     dtypes: tuple[np.dtype[Any], ...] = (np.dtype(np.int32), *numerics.FLOATS)
@@ -60,7 +65,7 @@ def test_every_dtype_and_length(count: int, loss: float) -> None:
 def test_many_values(count: int, values: int, elems: int, loss: float) -> None:
     with workers(count, values, loss) as (embedded, sessions):
         for dtype in (np.dtype(np.int32), np.dtype(np.float32)):
-            parts = parts_of(dtype, count, elems)
+            parts = parts_of(dtype, count, 1_000_003 if LONG else elems)
             want = numerics.all_reduce(parts, "sum", values)
             for result in reduce_all(sessions, parts):
                 assert numerics.same_bits(result, want)

@@ -91,7 +91,8 @@ def test_right_sums_are_never_refused(mode: VerifyMode) -> None:
 def test_no_flipped_bit_makes_a_wrong_sum(mode: VerifyMode, where: str) -> None:
     """Of packets to the switch, from it, and of its registers: the job goes on, or it ends."""
     went_on = damaged = blamed = 0
-    for seed in range(150 * LONG):
+    seeds = 150 if LONG == 1 else 300 * LONG
+    for seed in range(seeds):
         rng = random.Random(seed)
         workers = rng.choice((1, 2, 3, 4))
         star = Star(workers, slots=8, seed=seed, verify=mode, check_key=KEY)
@@ -117,7 +118,7 @@ def test_no_flipped_bit_makes_a_wrong_sum(mode: VerifyMode, where: str) -> None:
             counted = worker.counters
             idle = counted.tensors_done == counted.tensors_submitted
             assert idle or star.failed[rank], f"seed {seed}: rank {rank} hangs"
-    assert damaged > 250 * LONG
+    assert damaged > seeds * 5 // 3
     assert went_on > 0
     # No rank has done anything; but what two flips make of one digest may look like it.
     assert blamed <= LONG
