@@ -85,10 +85,6 @@ class Plan:
         """With other trees for this one."""
         return Plan({**self.stripes, name: stripes})
 
-    def without_job(self, name: str) -> Plan:
-        """Of the others."""
-        return Plan({other: had for other, had in self.stripes.items() if other != name})
-
     def moved(self, former: Plan) -> int:
         """Trees of jobs of both plans that are in this one alone: what running jobs move to."""
         return sum(
