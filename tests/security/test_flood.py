@@ -20,7 +20,8 @@ from ina.rpc import controller_pb2_grpc as rpc
 from ina.rpc.limits import MAX_CALLS_A_PEER
 from tests.security.jobs import summing_job
 
-ATTACKER = "127.0.0.2"
+# One for each test: a controller may still be ending the calls of the one before.
+ATTACKERS = (f"127.0.0.{number}" for number in range(2, 255))
 FLOOD = MAX_CALLS_A_PEER + 200
 DEADLINE_S = 90.0
 
@@ -33,11 +34,12 @@ def embedded() -> Iterator[Embedded]:
 
 @contextlib.asynccontextmanager
 async def from_attacker(controller: str) -> Any:
-    """A channel whose connection comes from ATTACKER, which gRPC itself has no option for."""
+    """A channel whose connection comes from an attacker, which gRPC itself has no option for."""
     host, _, port = controller.rpartition(":")
+    attacker = next(ATTACKERS)
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there = await asyncio.open_connection(host, int(port), local_addr=(ATTACKER, 0))
+        there = await asyncio.open_connection(host, int(port), local_addr=(attacker, 0))
         try:
             await asyncio.gather(pump(reader, there[1]), pump(there[0], writer))
         finally:
