@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.switch.ports.namespaces import require_root
+from tests.worlds.processes.namespaces import require_root
 
 PLACES = (Path("/usr/lib/python3/dist-packages"), Path("/usr/local/lib/python3/dist-packages"))
 BMV2 = "simple_switch_grpc"

@@ -11,7 +11,7 @@ from typing import Any
 from bmv2_tests.network import Network
 from bmv2_tests.plans import HostPlace
 from bmv2_tests.process import PYTHON, NodeProcess
-from tests.sharing.worker import Plan
+from tests.worlds.processes.worker import Plan
 
 DEADLINE_S = 150.0
 MASTER_PORT = 29500

@@ -1,7 +1,7 @@
 """One rank of a torch group in a host that it may share with others: the same sums, checked.
 
-Argument: PLAN, a tests.sharing.worker.Plan as JSON; the rest is in the environment, as torchrun
-would set it. Prints what bmv2_tests.worker prints, and how it reaches the switch.
+Argument: PLAN, a tests.worlds.processes.worker.Plan as JSON; the rest is in the environment, as
+torchrun would set it. Prints what bmv2_tests.worker prints, and how it reaches the switch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 
 from bmv2_tests.worker import status_of, work
-from tests.sharing.worker import JOIN_TIMEOUT_S, Plan
+from tests.worlds.processes.worker import JOIN_TIMEOUT_S, Plan
 
 
 def main(text: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """One worker process in a host: sums arrays that every rank can work out, and checks each sum.
 
-Arguments: CONTROLLER RANK PLAN, a tests.sharing.worker.Plan as JSON. Prints a line a step, and at
-the end a line of JSON: a hash of all results, and what the session counted, in all and (``early``)
-until the last sum of the first second.
+Arguments: CONTROLLER RANK PLAN, a tests.worlds.processes.worker.Plan as JSON. Prints a line a step,
+and at the end a line of JSON: a hash of all results, and what the session counted, in all and
+(``early``) until the last sum of the first second.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ina.errors import InaError
 from ina.host import Session, WorkerOptions
-from tests.sharing.worker import JOIN_TIMEOUT_S, OP_TIMEOUT_S, Plan, check
+from tests.worlds.processes.worker import JOIN_TIMEOUT_S, OP_TIMEOUT_S, Plan, check
 
 WRONG, FAILED = 4, 3
 FIRST_S = 1.0

@@ -29,7 +29,7 @@ if __name__ == "__main__":
 """
 _FORKED = """
 import os, sys, time
-from tests.forks import context
+from tests.worlds.processes.forks import context
 def work(path):
     open(path, "w").write(str(os.getpid()))
     time.sleep(120)

@@ -18,8 +18,8 @@ import pytest
 
 from ina import netns
 from ina.netns import End, NetnsError, signals_later
-from tests.switch.ports.namespaces import require_root
 from tests.test_layers import PACKAGE, modules
+from tests.worlds.processes.namespaces import require_root
 
 
 def interrupted(done: list[str], *, fails: bool) -> None:

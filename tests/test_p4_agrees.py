@@ -27,8 +27,8 @@ from ina.testing.frames import PAYLOAD_OFFSET, Frame, PortFrame
 from ina.testing.mutations import MUTATIONS
 from ina.testing.soft_device import SoftDevice
 from ina.testing.state import job_state, own_address
-from tests.agreement.pair import Pair
 from tests.selection import LONG
+from tests.worlds.virtual.pair import Pair
 
 
 class Agreement(RuleBasedStateMachine):

@@ -28,7 +28,7 @@ import ina
 from ina import files
 from ina.rpc.generate import ROOT
 from tests.deploy.containerfile import copied, script, stages, value
-from tests.deploy.machine import machine, ready_line, stop
+from tests.worlds.processes.machine import machine, ready_line, stop
 
 DEBIAN_12 = "3.11.2"
 """The oldest Python that the pins are for; pip takes nothing that wants a newer one."""

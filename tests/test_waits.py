@@ -51,7 +51,12 @@ from ina.testing.control_plane import P4RuntimeClient
 from ina.testing.device import pool_program
 from ina.testing.errors import DeviceError
 from tests.selection import LONG
-from tests.silence import DEADLINE_S, program_that_hangs, silent_server, stuck_thread
+from tests.worlds.processes.silence import (
+    DEADLINE_S,
+    program_that_hangs,
+    silent_server,
+    stuck_thread,
+)
 
 SHORT_S = 0.1
 

@@ -13,7 +13,7 @@ from fuzz.seeds.packets import Examples
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 from tests.security.test_fuzz_p4runtime import EVERYTHING, ROWS, good_updates
-from tests.switch.p4runtime.client import update
+from tests.worlds.fakes.p4runtime import update
 
 
 def p4runtime_inputs() -> Examples:

@@ -8,8 +8,8 @@ import uuid
 from typing import NamedTuple
 
 from ina.emulate import namespaces
-from tests.cli import process
-from tests.stand_ins import python
+from tests.worlds.processes import command as process
+from tests.worlds.processes.stand_ins import python
 
 TIMEOUT_S = 280.0
 

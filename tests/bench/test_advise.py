@@ -18,9 +18,9 @@ from ina.controller.config import Config, SwitchConfig, make_config, path_mtu, w
 from ina.controller.errors import ConfigError
 from ina.errors import InvalidInputError
 from ina.p4.builds import largest_build, packet_bytes
-from tests.cli import process
-from tests.cli.process import Outcome, inside
-from tests.stand_ins import python
+from tests.worlds.processes import command as process
+from tests.worlds.processes.command import Outcome, inside
+from tests.worlds.processes.stand_ins import python
 
 # 100 MB of gradients in 4 buckets, 4 workers, 1 Gbit/s.
 JOB = KnownJob(4, 0.1, 100_000_000, 4, 1e9, 1500)

@@ -18,8 +18,8 @@ from ina.errors import InvalidInputError
 from ina.netns import command
 from ina.protocol.spec import HEADER_BYTES
 from tests.bench.command import bench
-from tests.cli.process import inside
-from tests.emulate.networks import need
+from tests.worlds.processes.command import inside
+from tests.worlds.processes.emulations import need
 
 SMALL = ("--repeats=3", "--seconds=0.2")
 RESENDS = ("retransmissions", "losses", "spurious_resends", "probes")

@@ -20,7 +20,7 @@ from ina.host.arrays import VALUE_TYPES
 from ina.host.blocks import Conversion, convert, copy
 from ina.rpc import controller_pb2 as pb2
 from tests.bench.command import bench
-from tests.cli.process import inside
+from tests.worlds.processes.command import inside
 
 
 def run(*arguments: str) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import pytest
 
 from ina.bench.limits import ina_wire_bytes, ring_wire_bytes
 from tests.bench.command import bench
-from tests.cli.process import inside
-from tests.emulate.networks import need
+from tests.worlds.processes.command import inside
+from tests.worlds.processes.emulations import need
 
 SMALL = ("--repeats=3", "--seconds=0.2", "--json")
 

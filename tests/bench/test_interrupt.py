@@ -12,8 +12,8 @@ import uuid
 import pytest
 
 from tests.bench.command import TIMEOUT_S, stars
-from tests.cli import process
-from tests.emulate.networks import need
+from tests.worlds.processes import command as process
+from tests.worlds.processes.emulations import need
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -16,7 +16,7 @@ from ina.bench.bpf import BpfError, Label, Step, Wide
 from ina.bench.marking_queue import Counts, MarkingQueue, QueueCounts
 from ina.bench.queue_watch import QueueWatch
 from ina.netns import End, ip
-from tests.emulate.networks import need
+from tests.worlds.processes.emulations import need
 
 PAYLOAD_BYTES = 958
 FRAME_BYTES = PAYLOAD_BYTES + 42

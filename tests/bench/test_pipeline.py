@@ -18,7 +18,7 @@ from ina.protocol.codec import decode
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT
 from ina.switch.native_abi import OutputBuffer
 from ina.switch.targets import default_target
-from tests.stand_ins import python
+from tests.worlds.processes.stand_ins import python
 
 
 @pytest.mark.parametrize("shared", [False, True])

@@ -10,8 +10,8 @@ from ina.bench.limits import crossings
 from ina.bench.racks import rack_of
 from ina.protocol.spec import HEADER_BYTES
 from tests.bench.command import bench
-from tests.cli.process import inside
-from tests.emulate.networks import need
+from tests.worlds.processes.command import inside
+from tests.worlds.processes.emulations import need
 
 SMALL = ("--repeats=3", "--seconds=0.2", "--json")
 

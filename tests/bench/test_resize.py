@@ -16,8 +16,8 @@ from ina.bench.stream import Stream
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
 from tests.bench.command import bench
-from tests.cli.process import inside
-from tests.emulate.networks import need
+from tests.worlds.processes.command import inside
+from tests.worlds.processes.emulations import need
 
 
 @pytest.mark.parametrize("delays", ["500", pytest.param("0,3500", marks=pytest.mark.long)])

@@ -13,8 +13,8 @@ from ina.cli.bench.routing import TOPOLOGY
 from ina.emulate.nodes import controller_config
 from ina.errors import InaError
 from tests.bench.command import bench
-from tests.cli.process import inside
-from tests.emulate.networks import need
+from tests.worlds.processes.command import inside
+from tests.worlds.processes.emulations import need
 
 CASE = routing.RoutingCase(1e8, ["nearest", "ina", "gloo"], 1, 2, 64, TOPOLOGY)
 

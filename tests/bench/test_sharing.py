@@ -18,8 +18,8 @@ from ina.emulate.topology import SwitchKind
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
 from tests.bench.command import bench
-from tests.cli.process import inside
-from tests.emulate.networks import need
+from tests.worlds.processes.command import inside
+from tests.worlds.processes.emulations import need
 
 SMALL = ("--slots=16", "--size=64K", "--steps=2", "--rounds=2", "--round-trip-us=1000", "--json")
 VALUES = 360

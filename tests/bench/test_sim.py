@@ -15,8 +15,8 @@ from ina.bench.star import burst_bytes, star
 from ina.protocol.spec import HEADER_BYTES
 from ina.sim.reading import load
 from tests.bench.command import bench
-from tests.cli.process import inside
-from tests.emulate.networks import need
+from tests.worlds.processes.command import inside
+from tests.worlds.processes.emulations import need
 
 CASE = both.AgreementCase(
     link="100mbit",

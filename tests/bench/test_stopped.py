@@ -9,8 +9,8 @@ import pytest
 
 from ina.bench.stopped import _look, _measurement, ratios
 from tests.bench.command import bench
-from tests.cli.process import inside
-from tests.emulate.networks import need
+from tests.worlds.processes.command import inside
+from tests.worlds.processes.emulations import need
 
 
 @pytest.mark.long

@@ -21,8 +21,8 @@ from ina.bench.windows_sim import Simulated
 from ina.bench.windows_worker import COUNTS, RankCounts, parts
 from ina.errors import MissingToolError
 from tests.bench.command import bench
-from tests.cli.process import inside
-from tests.emulate.networks import need
+from tests.worlds.processes.command import inside
+from tests.worlds.processes.emulations import need
 
 SMALL = ("--links=100mbit", "--rounds=1", "--round-s=0.3", "--warm-s=0.3", "--workers=2", "--json")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.fake_controller import FakeController, serving
+from tests.worlds.fakes.operator import FakeController, serving
 
 
 @pytest.fixture

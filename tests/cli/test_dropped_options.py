@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.process import inside
+from tests.worlds.processes.command import inside
 
 CONTROLLER = "127.0.0.1:1"
 

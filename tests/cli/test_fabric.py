@@ -14,7 +14,7 @@ from ina.cli.common.trees import indented
 from ina.cli.fabric.plot import draw, layout
 from ina.cli.fabric.view import view
 from ina.rpc import controller_pb2 as pb2
-from tests.cli.fake_controller import FABRIC, FakeController
+from tests.worlds.fakes.operator import FABRIC, FakeController
 
 Capture = pytest.CaptureFixture[str]
 

@@ -12,7 +12,7 @@ from ina.controller.config import load_config
 from ina.controller.config.topology import fabric_of
 from ina.fabric.shapes import fat_tree, leaf_spine
 from ina.rpc import controller_pb2 as pb2
-from tests.cli.process import inside
+from tests.worlds.processes.command import inside
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 from ina.controller.config import load_config
 from ina.host import JobEndedError, Session
 from tests.controller.test_cli import config_file, ina, started
-from tests.metrics.scrape import scrape
+from tests.worlds.fakes.scrape import scrape
 
 
 def ask(controller: str, *words: str) -> Any:

@@ -16,7 +16,7 @@ from ina.cli import main
 from ina.cli.common import rpc_client
 from ina.cli.job import view as job_view
 from ina.rpc import controller_pb2 as pb2
-from tests.cli.fake_controller import STALL, TRAIN, FakeController, serving
+from tests.worlds.fakes.operator import STALL, TRAIN, FakeController, serving
 
 Capture = pytest.CaptureFixture[str]
 

@@ -8,7 +8,7 @@ import pytest
 
 from ina.cli import main
 from ina.rpc import controller_pb2 as pb2
-from tests.cli.fake_controller import FakeController
+from tests.worlds.fakes.operator import FakeController
 
 Capture = pytest.CaptureFixture[str]
 FILE = """

@@ -16,7 +16,7 @@ from ina.cli.job import follow as job_follow
 from ina.cli.job import watch as job_watch
 from ina.errors import UnavailableError
 from ina.rpc import controller_pb2 as pb2
-from tests.cli.fake_controller import STALL, TRAIN, FakeController
+from tests.worlds.fakes.operator import STALL, TRAIN, FakeController
 
 DEADLINE_S = 60.0
 

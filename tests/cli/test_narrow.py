@@ -15,7 +15,7 @@ from ina.cli.switch.show import _view
 from ina.controller.service.show import _fields
 from ina.protocol.spec import ALL_WORKERS, PARENT, Kind
 from ina.rpc import controller_pb2 as pb2
-from tests.cli.fake_controller import SWITCH, TRAIN, FakeController
+from tests.worlds.fakes.operator import SWITCH, TRAIN, FakeController
 
 MATCH = "ingress_port=1 src_addr=127.0.0.1 src_port=36523 job=1 epoch=1 worker=0 kind=contribution"
 ACTION = "address(dst_mac=02:00:7f:00:00:01, dst_addr=127.0.0.1, dst_port=36523)"

@@ -13,8 +13,8 @@ from ina.cli import main
 from ina.cli.common.trees import summed_where
 from ina.cli.job.view import job_view
 from ina.rpc import controller_pb2 as pb2
-from tests.cli.fake_controller import TRAIN, FakeController
-from tests.forks import start_ina
+from tests.worlds.fakes.operator import TRAIN, FakeController
+from tests.worlds.processes.forks import start_ina
 
 Capture = pytest.CaptureFixture[str]
 

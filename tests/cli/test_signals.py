@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.stand_ins import python
+from tests.worlds.processes.stand_ins import python
 
 SWITCH = ["switch", "--port", "1=udp:127.0.0.1:0", "--grpc-addr", "127.0.0.1:0"]
 CONTROLLER = ["controller", "run", "--listen", "127.0.0.1:0", "--switch"]

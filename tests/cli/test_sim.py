@@ -61,7 +61,7 @@ def test_a_window_is_taken_by_its_name_with_its_numbers(small: Path) -> None:
         return limit
 
     assert least("--window", "fixed", "--window-option", "packets=5") == 5
-    own = ("--window", "tests.congestion.windows:Kept")
+    own = ("--window", "tests.worlds.virtual.windows:Kept")
     assert least(*own, "--window-option", "packets=7", "--window-option", "gap_ns=10") == 7
     assert least(*own) == least("--window", "fixed")
 
@@ -72,7 +72,10 @@ def test_a_window_is_taken_by_its_name_with_its_numbers(small: Path) -> None:
         (("--window-option", "packets=5"), "--window-option packets=5: want --window, too"),
         (("--window", "fixed", "--window-option", "packets"), "want NAME=NUMBER"),
         (("--window", "no_such_module:W"), "there is no module 'no_such_module'"),
-        (("--window", "tests.congestion.windows:Broken"), "failed in on_batch: ZeroDivisionError"),
+        (
+            ("--window", "tests.worlds.virtual.windows:Broken"),
+            "failed in on_batch: ZeroDivisionError",
+        ),
     ],
 )
 def test_a_window_that_is_none_ends_in_one_line(

@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from ina.cli import main
-from tests.cli.fake_controller import FakeController, serving
+from tests.worlds.fakes.operator import FakeController, serving
 
 Capture = pytest.CaptureFixture[str]
 

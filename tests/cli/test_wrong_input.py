@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ina.p4 import compiled
-from tests.cli.process import Outcome, ina, inside
+from tests.worlds.processes.command import Outcome, ina, inside
 
 
 def assert_refused(outcome: Outcome, *named: str) -> None:

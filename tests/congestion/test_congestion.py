@@ -10,9 +10,9 @@ import pytest
 
 from ina._native.host import WorkerCore
 from ina.congestion import ALGORITHMS, Congestion, CongestionError
-from tests.host.cores import worker_config
-from tests.host.star import Star
 from tests.host.test_worker_core import INT32, random_parts
+from tests.worlds.virtual.cores import worker_config
+from tests.worlds.virtual.star import Star
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -20,12 +20,12 @@ from ina.protocol.peer import Peer
 from ina.sim.reading import make
 from ina.sim.report import Report
 from ina.sim.run import Simulation
-from tests.congestion import windows
-from tests.congestion.windows import Broken, Kept
-from tests.host.cores import MS
-from tests.host.star import Star, even
 from tests.host.test_worker_core import INT32, random_parts
-from tests.host.tickets import direct_ticket
+from tests.worlds.fakes.tickets import direct_ticket
+from tests.worlds.virtual import windows
+from tests.worlds.virtual.cores import MS
+from tests.worlds.virtual.star import Star, even
+from tests.worlds.virtual.windows import Broken, Kept
 
 US = 1_000
 MODULE = windows.__name__

@@ -19,10 +19,10 @@ from ina.congestion import Congestion, WindowError
 from ina.controller.embedded import Embedded
 from ina.host import Session, WorkerOptions
 from ina.testing import numerics
-from tests.congestion import windows
-from tests.congestion.windows import Kept
 from tests.host.test_session import parts_of, reduce_all
-from tests.host.udp_model import closing
+from tests.worlds.fakes.udp_model import closing
+from tests.worlds.virtual import windows
+from tests.worlds.virtual.windows import Kept
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 60.0
@@ -107,7 +107,7 @@ from ina.protocol.collective import Collective
 from ina.host import Session, WorkerOptions
 from ina.host.udp import UdpLink, open_socket
 from ina.protocol.peer import Peer
-from tests.host.udp_model import UdpModel
+from tests.worlds.fakes.udp_model import UdpModel
 
 class Slow(Window):
     calls = 0

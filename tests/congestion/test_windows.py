@@ -9,7 +9,7 @@ import pytest
 
 from ina._native.host import LossRecovery, RtoLimits
 from ina.congestion import ALGORITHMS, Congestion
-from tests.congestion.way import Way
+from tests.worlds.virtual.way import Way
 
 ROUND_NS = 101_000
 BYTES = 330  # of a packet, as LossRecovery by itself has it

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import pytest
 
-from tests.controller import postgres
-from tests.controller.postgres import PostgresServer
+from tests.worlds.processes import postgres
+from tests.worlds.processes.postgres import PostgresServer
 
 NewStore: TypeAlias = Callable[[Path], str]
 """Makes the URL of an empty store, by a folder for it."""

@@ -11,7 +11,7 @@ from ina.controller.change import Stage, Word
 from ina.controller.job import Job, JobState
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.slots import SlotRange
-from tests.controller.changing import (
+from tests.worlds.fakes.changing import (
     LEAF1,
     OVER_SPINE,
     S,
@@ -23,7 +23,7 @@ from tests.controller.changing import (
     resized,
     told_of,
 )
-from tests.controller.racks import JOB_SLOTS, NAMES, Racks
+from tests.worlds.fakes.racks import JOB_SLOTS, NAMES, Racks
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from ina.protocol.spec import Kind
 from ina.tables.errors import SwitchError
 from ina.tables.values import Entry
 from ina.trees.errors import JobRequestError
-from tests.controller.changing import (
+from tests.worlds.fakes.changing import (
     LEAF1,
     OVER_SPINE,
     S,
@@ -29,7 +29,7 @@ from tests.controller.changing import (
     resized,
     told_of,
 )
-from tests.controller.racks import JOB_SLOTS, NAMES, SLOTS, Racks
+from tests.worlds.fakes.racks import JOB_SLOTS, NAMES, SLOTS, Racks
 
 ALL = (1, 1, 2, 2)
 ONE = ("leaf1",)

@@ -15,8 +15,8 @@ from ina.cli import main
 from ina.controller.errors import FencedError
 from ina.controller.store import open_store
 from ina.controller.store.schema import VERSION
-from tests.controller.postgres import PostgresServer
 from tests.controller.test_store import job
+from tests.worlds.processes.postgres import PostgresServer
 
 
 def check(folder: Path, store_url: str, *options: str) -> int:

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from ina.host import Session, WorkerOptions
-from tests.controller.switches import of_jobs
-from tests.controller.workers import workers_of
-from tests.forks import run_ina
-from tests.stand_ins import python
+from tests.worlds.fakes.switches import of_jobs
+from tests.worlds.fakes.workers import workers_of
+from tests.worlds.processes.forks import run_ina
+from tests.worlds.processes.stand_ins import python
 
 TIMEOUT_S = 120
 NO_LEASES = "[jobs]\nlease_s = 3600\n"

@@ -27,7 +27,7 @@ from ina.rpc import controller_pb2 as pb2
 from ina.tables.errors import SwitchError
 from ina.tables.values import Entry, Item
 from ina.trees.endpoint import Endpoint
-from tests.controller.switches import alone, only, switch_of
+from tests.worlds.fakes.switches import alone, only, switch_of
 
 
 class RecordingSwitch:

@@ -34,7 +34,7 @@ from ina.tables.errors import SwitchError
 from ina.tables.session import SwitchSession
 from ina.tables.values import Counter, Entry, Group, Item
 from ina.trees.endpoint import Endpoint
-from tests.controller.switches import alone, only, switch_of
+from tests.worlds.fakes.switches import alone, only, switch_of
 
 NAMES = ("a", "b", "c")
 STEPS = 30

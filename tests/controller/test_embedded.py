@@ -15,8 +15,8 @@ import pytest
 
 from ina.controller.embedded import Embedded
 from ina.errors import InaError
-from tests.controller.switches import of_jobs
-from tests.controller.workers import workers_of
+from tests.worlds.fakes.switches import of_jobs
+from tests.worlds.fakes.workers import workers_of
 
 
 def threads() -> list[str]:

@@ -17,7 +17,7 @@ from ina.host import Session, WorkerOptions, udp
 from ina.host.calls import congestion_of
 from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
-from tests.controller.switches import of_jobs
+from tests.worlds.fakes.switches import of_jobs
 
 Ints = npt.NDArray[np.int32]
 ELEMS = 5_000

@@ -16,7 +16,7 @@ from ina.controller.jobs.events import (
 )
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.slots import SlotRange
-from tests.controller.switches import job_at
+from tests.worlds.fakes.switches import job_at
 
 
 def event(name: str, reason: str = "") -> pb2.JobEvent:

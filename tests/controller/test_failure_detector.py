@@ -14,8 +14,8 @@ from ina.controller.watch import failure_detector
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.rpc import controller_pb2 as pb2
-from tests.controller.switches import only
 from tests.controller.test_coordinator import Bench
+from tests.worlds.fakes.switches import only
 from tests.worlds.loops import drive
 
 

@@ -34,10 +34,10 @@ from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.controller.conftest import NewStore
-from tests.controller.switches import of_jobs, only
-from tests.controller.workers import Workers, workers_of
-from tests.forks import start_ina
 from tests.selection import LONG
+from tests.worlds.fakes.switches import of_jobs, only
+from tests.worlds.fakes.workers import Workers, workers_of
+from tests.worlds.processes.forks import start_ina
 
 HANG_S = 60
 LEASE_S = 30

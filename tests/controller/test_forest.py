@@ -34,8 +34,8 @@ from tests.controller.forests import (
     forests,
     over,
 )
-from tests.controller.racks import fabric, host
 from tests.controller.test_tree_plan import addresses
+from tests.worlds.fakes.racks import fabric, host
 
 SLOTS = 64
 

@@ -18,9 +18,9 @@ from ina.trees.errors import JobRequestError
 from ina.trees.forest import Forest, forest_of
 from ina.trees.nearest import Nearest
 from ina.trees.slots import SlotRange
-from tests.controller.changing import S, change_wholly, decide, finish, told_of
 from tests.controller.forests import AT_A_SPINE, LEAVES, ONE_TO_THREE, SECOND_SPINE, over
-from tests.controller.racks import SLOTS, Racks, fabric
+from tests.worlds.fakes.changing import S, change_wholly, decide, finish, told_of
+from tests.worlds.fakes.racks import SLOTS, Racks, fabric
 
 ALL = (*LEAVES, "spine", SECOND_SPINE)
 

@@ -11,7 +11,7 @@ from ina.controller.errors import JobConflictError
 from ina.controller.job import Job, JobSpec, JobState
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.errors import SwitchError
-from tests.controller.racks import JOB_SLOTS, TIMEOUT_S, Racks
+from tests.worlds.fakes.racks import JOB_SLOTS, TIMEOUT_S, Racks
 
 
 @pytest.fixture(autouse=True)

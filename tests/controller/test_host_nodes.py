@@ -27,8 +27,8 @@ from ina.trees.forest import forest_of
 from ina.trees.host_nodes import check_nodes, with_host_nodes
 from ina.trees.slots import SlotRange
 from ina.trees.tree import HostNode, Node, Tree, single
-from tests.controller.switches import placed_over
 from tests.controller.test_registry import make_registry
+from tests.worlds.fakes.switches import placed_over
 
 HOST = IPv4Address("10.0.0.7")
 NODE = HostNode(1, Peer(HOST, 4433, mac_of(HOST)), switch_port=9, uplink_port=1)

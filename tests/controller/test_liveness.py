@@ -18,7 +18,7 @@ from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.controller.test_service import is_clean, refusal
-from tests.controller.workers import Workers, workers_of
+from tests.worlds.fakes.workers import Workers, workers_of
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from ina.protocol.peer import Peer
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
 from ina.trees.slots import SlotRange
-from tests.controller.switches import NAME, alone
+from tests.worlds.fakes.switches import NAME, alone
 
 SLOTS = 64
 

@@ -17,7 +17,7 @@ from ina.protocol.spec import Kind
 from ina.tables.values import Entry, Group
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
-from tests.controller.switches import job_at, plan_here
+from tests.worlds.fakes.switches import job_at, plan_here
 
 
 def two_workers() -> Job:

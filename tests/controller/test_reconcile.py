@@ -23,7 +23,7 @@ from ina.protocol.peer import Peer
 from ina.tables.values import Entry, Group, Item
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
-from tests.controller.switches import job_at, plan_here
+from tests.worlds.fakes.switches import job_at, plan_here
 
 STAGES = ("Group", names.RECEIVERS, names.JOBS, names.MEMBERS)
 

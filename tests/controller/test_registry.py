@@ -17,7 +17,7 @@ from ina.protocol import serial
 from ina.protocol.peer import Peer
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
-from tests.controller.switches import alone, memory_of
+from tests.worlds.fakes.switches import alone, memory_of
 
 
 def make_registry(*, slots: int = 64, job_slots: int = 16, numbers: int = 100) -> Registry:

@@ -33,7 +33,7 @@ from ina.rpc.operator_token import METADATA_KEY
 from ina.rpc.tls import TlsFiles, channel_credentials
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
-from tests.rpc.certificates import Authority
+from tests.worlds.fakes.certificates import Authority
 
 DEADLINE_S = 60.0
 TENANT = "[tenants.vision]\njobs = 1\n"

@@ -15,8 +15,8 @@ from ina.controller.embedded import Embedded
 from ina.protocol.serial import is_newer
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
-from tests.controller.switches import of_jobs
-from tests.controller.workers import Workers, workers_of
+from tests.worlds.fakes.switches import of_jobs
+from tests.worlds.fakes.workers import Workers, workers_of
 
 SLOTS = 2048  # of 8192: room for four jobs
 

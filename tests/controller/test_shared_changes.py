@@ -17,7 +17,7 @@ from ina.protocol.peer import Peer
 from ina.tables.values import Entry
 from ina.trees.errors import JobRequestError
 from ina.trees.tree import HostNode
-from tests.controller.changing import (
+from tests.worlds.fakes.changing import (
     LEAF1,
     OVER_SPINE,
     S,
@@ -30,7 +30,7 @@ from tests.controller.changing import (
     resized,
     told_of,
 )
-from tests.controller.racks import AGGREGATOR, AGGREGATORS, JOB_SLOTS, NAMES, SLOTS, Racks, host
+from tests.worlds.fakes.racks import AGGREGATOR, AGGREGATORS, JOB_SLOTS, NAMES, SLOTS, Racks, host
 from tests.worlds.loops import drive
 
 LANES = JOB_SLOTS // 2

@@ -22,7 +22,7 @@ from ina.rpc.controller_pb2_grpc import OperatorStub
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from ina.torch.aggregator import LocalAggregator
-from tests.controller.workers import workers_of
+from tests.worlds.fakes.workers import workers_of
 
 DEADLINE_S = 60.0
 VALUES = 64

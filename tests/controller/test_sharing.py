@@ -30,8 +30,8 @@ from ina.trees.forest import forest_of
 from ina.trees.nearest import Nearest
 from ina.trees.slots import SlotRange
 from ina.trees.tree import HostNode, single
-from tests.controller.racks import Racks, fabric, host
-from tests.controller.switches import placed_over
+from tests.worlds.fakes.racks import Racks, fabric, host
+from tests.worlds.fakes.switches import placed_over
 
 OWN, SHARED, JOB_SLOTS = 64, 32, 16
 LANES = JOB_SLOTS // 2

@@ -24,8 +24,8 @@ from ina.controller.slots.memory import Memory
 from ina.controller.slots.queue import KEPT_S, SlotQueue
 from ina.controller.slots.rebalancer import Rebalancer
 from ina.rpc import controller_pb2 as pb2
-from tests.controller.changing import ask, decide, finish
-from tests.controller.racks import SLOTS, Racks
+from tests.worlds.fakes.changing import ask, decide, finish
+from tests.worlds.fakes.racks import SLOTS, Racks
 
 RTT_S = 1e-3
 PAYLOAD_BYTES = 64 * 4

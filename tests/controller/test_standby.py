@@ -21,8 +21,8 @@ from ina.switch.server import SoftSwitch
 from ina.tables.errors import SwitchError
 from ina.tables.p4runtime import P4RuntimeSession
 from tests.controller.proxy import Proxy
-from tests.controller.switches import of_jobs
 from tests.controller.test_switch_restart import HANG_S, endpoint, until
+from tests.worlds.fakes.switches import of_jobs
 
 
 def config(switch: str, store_url: str, election_id: int) -> Config:

@@ -31,8 +31,8 @@ from ina.trees.forest import forest_of
 from ina.trees.mapping import Mapping
 from ina.trees.slots import SlotRange
 from ina.trees.tree import Tree, single
-from tests.controller.switches import NAME, job_at, placed_over
 from tests.controller.test_tree_plan import TREES, job_over
+from tests.worlds.fakes.switches import NAME, job_at, placed_over
 
 endpoints = st.builds(
     Endpoint,

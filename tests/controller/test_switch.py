@@ -33,8 +33,8 @@ from ina.tables.wire import TableUpdate
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
 from tests.controller.proxy import Proxy
-from tests.controller.switches import job_at, of_jobs, plan_here
-from tests.controller.workers import workers_of
+from tests.worlds.fakes.switches import job_at, of_jobs, plan_here
+from tests.worlds.fakes.workers import workers_of
 from tests.worlds.loops import drive
 
 

@@ -31,7 +31,7 @@ from ina.tables.values import Group
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
 from tests.controller.proxy import Proxy
-from tests.controller.switches import (
+from tests.worlds.fakes.switches import (
     job_at,
     memory_of,
     of_jobs,

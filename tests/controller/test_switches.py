@@ -31,10 +31,10 @@ from ina.switch.server import SoftSwitch
 from ina.tables.errors import SwitchError
 from ina.tables.p4runtime import P4RuntimeSession
 from tests.controller.proxy import Proxy
-from tests.controller.switches import memory_of
 from tests.controller.test_standby import coordinator, role, run_job
 from tests.controller.test_switch_restart import until
-from tests.controller.workers import workers_of
+from tests.worlds.fakes.switches import memory_of
+from tests.worlds.fakes.workers import workers_of
 
 NAMES = ("a", "b")
 

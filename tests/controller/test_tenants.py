@@ -18,7 +18,7 @@ from ina.controller.config import TenantConfig
 from ina.controller.embedded import Embedded
 from ina.rpc import controller_pb2 as pb2
 from tests.controller.test_service import is_clean, refusal
-from tests.controller.workers import CALL_TIMEOUT_S, Workers, workers_of
+from tests.worlds.fakes.workers import CALL_TIMEOUT_S, Workers, workers_of
 
 
 @contextmanager

@@ -26,8 +26,8 @@ from ina.trees.errors import JobRequestError
 from ina.trees.forest import forest_of
 from ina.trees.slots import SlotRange
 from ina.trees.tree import single
-from tests.controller.racks import JOB_SLOTS, NAMES, SLOTS, TIMEOUT_S, Racks, host
-from tests.controller.switches import placed_over
+from tests.worlds.fakes.racks import JOB_SLOTS, NAMES, SLOTS, TIMEOUT_S, Racks, host
+from tests.worlds.fakes.switches import placed_over
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ import pytest
 from ina.controller import faults, retry
 from ina.controller.job import JobState
 from ina.tables.errors import SwitchError
-from tests.controller.racks import NAMES, Racks
 from tests.controller.test_coordinator_chaos import Killed
+from tests.worlds.fakes.racks import NAMES, Racks
 
 NOT_HERE = ("own_results", "withdraw", "fail", "evict", "lost", "restore", "epoch.", "remap")
 """Steps that no job of these tests takes; for those of changes see test_change_kill_points."""

@@ -22,7 +22,7 @@ from ina.trees.endpoint import Endpoint
 from ina.trees.forest import forest_of
 from ina.trees.slots import SlotRange
 from ina.trees.tree import Node, Tree
-from tests.controller.switches import placed_over
+from tests.worlds.fakes.switches import placed_over
 
 NUMBER, EPOCH, SLOTS = 7, 0x0003_0009, 64
 _OFFSET = FIRST_GROUP + NUMBER - state.job_group(NUMBER)

@@ -23,7 +23,7 @@ from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
 from ina.trees.nearest import Nearest
 from ina.trees.slots import SlotRange
-from tests.controller.racks import fabric, host
+from tests.worlds.fakes.racks import fabric, host
 
 RACKS = 3
 SIZES = {"leaf1": 32, "leaf2": 48, "leaf3": 16, "spine": 24}

@@ -22,7 +22,7 @@ from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
 from ina.protocol.spec import VERSION, path_of
 from ina.rpc import controller_pb2 as pb2
-from tests.controller.racks import JOB_SLOTS, LEAVES, NAMES, Racks, host
+from tests.worlds.fakes.racks import JOB_SLOTS, LEAVES, NAMES, Racks, host
 
 CONFIG = make_config(
     {

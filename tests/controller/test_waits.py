@@ -26,8 +26,8 @@ from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from ina.tables import grpc_wire
 from ina.tables.errors import SwitchError
-from tests.controller.workers import workers_of
-from tests.silence import DEADLINE_S, silent_server, stuck_thread
+from tests.worlds.fakes.workers import workers_of
+from tests.worlds.processes.silence import DEADLINE_S, silent_server, stuck_thread
 
 
 def test_a_store_that_another_process_has_locked(

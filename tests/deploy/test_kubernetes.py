@@ -12,7 +12,7 @@ import yaml  # type: ignore[import-untyped,unused-ignore]
 
 from ina.cli.main import run
 from ina.controller.config import load_config
-from tests.deploy.machine import DEPLOY, RUN_S, machine, ready_line, stop
+from tests.worlds.processes.machine import DEPLOY, RUN_S, machine, ready_line, stop
 
 FOLDER = DEPLOY / "kubernetes"
 POD_IP = "127.0.0.1"

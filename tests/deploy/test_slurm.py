@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.machine import DEPLOY, RUN_S, machine
+from tests.worlds.processes.machine import DEPLOY, RUN_S, machine
 
 SCRIPT = DEPLOY / "slurm" / "train.sbatch"
 # Runs the command once a node, as srun --ntasks-per-node=1 does, and fails where one fails.

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from ina.cli.main import run
-from tests.deploy.machine import DEPLOY, machine, ready_line, stop
+from tests.worlds.processes.machine import DEPLOY, machine, ready_line, stop
 
 FOLDER = DEPLOY / "systemd"
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.docs.page import Block
-from tests.forks import context
 from tests.selection import LONG
+from tests.worlds.processes.forks import context
 
 _COMMAND = re.compile(
     r"((?:INA_\w+=\S+ )*)torchrun (?:--standalone )?--nproc-per-node (\d+) (\S+\.py)(.*)\n"

@@ -17,10 +17,10 @@ from pathlib import Path
 from filelock import FileLock
 
 from tests.docs import ranks
-from tests.docs.network import PrivateNetwork
 from tests.docs.page import Block
 from tests.selection import LONG
-from tests.stand_ins import forks_for
+from tests.worlds.processes.page_network import PrivateNetwork
+from tests.worlds.processes.stand_ins import forks_for
 
 ROOT = Path(__file__).parent.parent.parent
 TIMEOUT_S = 120.0

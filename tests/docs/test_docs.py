@@ -10,10 +10,10 @@ import pytest
 
 from tests.docs import page as pages
 from tests.docs import ranks
-from tests.docs.network import ports_taken
 from tests.docs.page import blocks
 from tests.docs.runner import ROOT, PageRunner
 from tests.selection import LONG
+from tests.worlds.processes.page_network import ports_taken
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 SHELLS = {"sh", "bash", "shell", "zsh"}

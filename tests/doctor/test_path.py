@@ -12,8 +12,8 @@ import pytest
 from ina.cli import main
 from ina.controller.embedded import Embedded
 from ina.doctor.path import examine_path
-from tests.doctor.two_hosts import CLIENT_DATA, SERVER_DATA, TwoHosts, two_hosts
-from tests.switch.ports.namespaces import ip
+from tests.worlds.processes.namespaces import ip
+from tests.worlds.processes.two_hosts import CLIENT_DATA, SERVER_DATA, TwoHosts, two_hosts
 
 
 @pytest.fixture(scope="module")

@@ -18,10 +18,10 @@ from ina.emulate.topology import Topology, outages_of
 from ina.errors import InvalidInputError
 from ina.fabric.outages import Down
 from ina.netns import within
-from tests.emulate.networks import call, forwarding_of, left, need, new_name, up
 from tests.emulate.two_jobs import EXAMPLE, ONE, SUM, TRAIN, TWO, ended, train
-from tests.forks import Running
 from tests.selection import SWITCHES
+from tests.worlds.processes.emulations import call, forwarding_of, left, need, new_name, up
+from tests.worlds.processes.forks import Running
 
 REACH = """
 import socket, sys

@@ -22,8 +22,8 @@ from ina.emulate.topology import Topology
 from ina.fabric.graph import Link
 from ina.files import root
 from ina.trees.nearest import Nearest
-from tests.emulate.networks import call, forwarding_of, left, need, new_name
 from tests.selection import SWITCHES
+from tests.worlds.processes.emulations import call, forwarding_of, left, need, new_name
 
 TWO_RACKS = """
 aggregator = "all"

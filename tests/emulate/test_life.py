@@ -17,8 +17,17 @@ from ina.cli.main import run
 from ina.emulate import job
 from ina.emulate.namespaces import processes
 from ina.netns import ip, within
-from tests.emulate.networks import ALL_REDUCE, call, left, need, new_name, star, start, up
 from tests.selection import SWITCHES
+from tests.worlds.processes.emulations import (
+    ALL_REDUCE,
+    call,
+    left,
+    need,
+    new_name,
+    star,
+    start,
+    up,
+)
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 from ina.emulate.load import load_topology
 from ina.netns import command
 from ina.protocol.spec import UDP_PORT
-from tests.emulate.networks import ALL_REDUCE, call, left, need, new_name, star, up
 from tests.selection import SWITCHES
+from tests.worlds.processes.emulations import ALL_REDUCE, call, left, need, new_name, star, up
 
 DATAGRAMS, DATAGRAM_BYTES = 300, 1400
 # Rank 0 sends, rank 1 counts; files tell each other when.

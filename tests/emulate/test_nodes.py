@@ -23,8 +23,8 @@ from ina.emulate.programming import FORWARD_DIR, plan_switches
 from ina.emulate.topology import SwitchKind, Topology, with_kind
 from ina.errors import MissingToolError
 from ina.p4.compile import P4C, compile_program
-from tests.emulate.networks import forwarding_of
 from tests.selection import SWITCHES
+from tests.worlds.processes.emulations import forwarding_of
 
 RACKS = """
 aggregator = "spine"

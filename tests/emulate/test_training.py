@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulate.networks import call, left, need, new_name, star
 from tests.selection import LONG
+from tests.worlds.processes.emulations import call, left, need, new_name, star
 
 pytest.importorskip("torch")
 pytest.importorskip("sklearn")

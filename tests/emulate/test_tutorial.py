@@ -15,9 +15,9 @@ from ina.emulate.load import load_topology
 from ina.emulate.programming import plan_switches
 from ina.p4 import compiled
 from ina.tables.values import DefaultAction, Entry, Group
-from tests.emulate.networks import call, left, need, new_name
 from tests.emulate.test_links import STREAM
 from tests.selection import SWITCHES
+from tests.worlds.processes.emulations import call, left, need, new_name
 
 TOPOLOGY: dict[str, Any] = {
     "hosts": {

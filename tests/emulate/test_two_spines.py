@@ -15,9 +15,9 @@ from ina.emulate.load import load_topology
 from ina.emulate.nodes import controller_config
 from ina.emulate.topology import with_placement
 from ina.fabric.shapes import leaf_spine
-from tests.emulate.networks import call, left, need, new_name, up
 from tests.emulate.two_jobs import EXAMPLE, ONE, SUM, TRAIN, TWO, ended, train
 from tests.selection import SWITCHES
+from tests.worlds.processes.emulations import call, left, need, new_name, up
 
 
 def narrow(folder: Path, mbit: int = 10) -> Path:

@@ -12,7 +12,7 @@ from ina.emulate.assemble import Draft, assemble
 from ina.emulate.nodes import controller_config
 from ina.emulate.programming import plan_switches
 from ina.emulate.topology import EmulatedLink, End, Host, Switch, Topology, derived_mac
-from tests.emulate.networks import forwarding_of
+from tests.worlds.processes.emulations import forwarding_of
 
 
 @st.composite

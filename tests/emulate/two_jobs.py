@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ina.files import root
-from tests.emulate.networks import start
-from tests.forks import Running
+from tests.worlds.processes.emulations import start
+from tests.worlds.processes.forks import Running
 
 EXAMPLE = root() / "examples" / "topologies" / "two_spines.toml"
 ONE, TWO = "h1,h2,h4,h5,h7,h8", "h3,h6,h9"

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.episodes.fleet import AGGREGATOR, CONTROLLER, STANDBY, Fleet
 from tests.selection import LONG
 from tests.torch.death_cases import Training
-from tests.torch.fabric_services import HOSTS, LEAVES, SPINE
-from tests.torch.launch import finish, outcome
-from tests.torch.runs import DEADLINE_S, FOREVER, Run
+from tests.worlds.processes.fabric_services import HOSTS, LEAVES, SPINE
+from tests.worlds.processes.fleet import AGGREGATOR, CONTROLLER, STANDBY, Fleet
+from tests.worlds.processes.launch import finish, outcome
+from tests.worlds.processes.runs import DEADLINE_S, FOREVER, Run
 
 pytestmark = pytest.mark.timeout(3600 if LONG else 300)
 

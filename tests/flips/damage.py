@@ -39,7 +39,7 @@ class Flipper:
         self._lock = threading.Lock()  # each cable may have a thread
 
     def __call__(self, from_worker: bool, packet: bytes) -> tuple[bytes, ...]:
-        """For :class:`tests.security.tap.Tap` and :class:`tests.flips.cable.Cables`."""
+        """For :class:`tests.worlds.fakes.tap.Tap` and :class:`tests.worlds.fakes.cable.Cables`."""
         if from_worker != self._to_switch or len(packet) < HEADER_BYTES:
             return (packet,)
         with self._lock:

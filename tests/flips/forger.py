@@ -33,7 +33,7 @@ def _with(values: Values, changes: dict[int, int]) -> Values:
 
 
 class Forger:
-    """For :class:`tests.security.tap.Tap`: sends contributions of its own, before or after."""
+    """For :class:`tests.worlds.fakes.tap.Tap`: sends contributions of its own, before or after."""
 
     def __init__(self, seed: int) -> None:
         self.sent: Counter[str] = Counter()

@@ -12,17 +12,17 @@ from ina.controller.config import Config, make_config
 from ina.protocol.peer import Peer
 from ina.switch.ports import AfPacketPort, Port, UdpPort
 from ina.switch.server import SoftSwitch
-from tests.flips.cable import cables
 from tests.flips.jobs import SLOTS, VALUES, WORKERS
-from tests.security.stranger import scene
-from tests.security.tap import Meddler, Tap
 from tests.security.test_million import (
     SWITCH_ADDRESS,
     SWITCH_MAC,
     SWITCH_UDP_PORT,
     inside_of,
 )
-from tests.switch.ports.namespaces import hosts, ip
+from tests.worlds.fakes.cable import cables
+from tests.worlds.fakes.stranger import scene
+from tests.worlds.fakes.tap import Meddler, Tap
+from tests.worlds.processes.namespaces import hosts, ip
 
 _LOSS = 0.005
 """So that some results are read from the slots once more."""

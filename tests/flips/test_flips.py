@@ -21,9 +21,9 @@ from ina.testing import numerics
 from tests.flips.damage import Flipper
 from tests.flips.forger import Forger
 from tests.flips.jobs import WORKERS, Attack, Jobs, Tally
-from tests.flips.memory import Memory, pipeline_of
 from tests.flips.places import Place, at_packet_sockets, at_udp_ports
 from tests.selection import LONG
+from tests.worlds.fakes.memory import Memory, pipeline_of
 
 pytestmark = pytest.mark.timeout(1800 if LONG else 300)
 

@@ -19,7 +19,7 @@ from ina.host.handle import Handle
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.peer import Peer
 from ina.protocol.spec import HEADER_BYTES
-from tests.security.tap import Tap
+from tests.worlds.fakes.tap import Tap
 
 WORKERS, VALUES, SLOTS, CHUNKS = 3, 64, 16, 64
 

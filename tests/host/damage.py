@@ -10,8 +10,8 @@ import numpy as np
 from ina.switch.pipeline import Pipeline
 from ina.testing import numerics
 from ina.testing.frames import PAYLOAD_OFFSET
-from tests.host.cores import Array
-from tests.host.star import Star
+from tests.worlds.virtual.cores import Array
+from tests.worlds.virtual.star import Star
 
 Damage = Callable[[random.Random, bytes], bytes]
 """What becomes of a packet on its way."""

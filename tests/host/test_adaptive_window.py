@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.host.star import Star
-from tests.host.wire import GBIT, longer_queues, reduce, shaped, star_of
+from tests.worlds.virtual.star import Star
+from tests.worlds.virtual.wire import GBIT, longer_queues, reduce, shaped, star_of
 
 MIB = 1024  # chunks of 256 values
 WINDOW = 256

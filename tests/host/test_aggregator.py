@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from ina.host.member.state import OthersHere
-from tests.host.tickets import direct_ticket
+from tests.worlds.fakes.tickets import direct_ticket
 
 TICKET = direct_ticket("j", 1, 1, 0, 3, 4, 64, "127.0.0.1", 1)
 

@@ -13,7 +13,7 @@ from ina.controller.embedded import Embedded
 from ina.errors import InvalidInputError
 from ina.host import Session, Ticket, WorkerOptions
 from tests.host.ip_headers import Seen
-from tests.host.tickets import direct_ticket
+from tests.worlds.fakes.tickets import direct_ticket
 
 ECT0 = 2
 ARRAY = np.arange(3000, dtype=np.int32)

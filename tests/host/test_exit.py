@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ina.rpc import controller_pb2 as pb2
-from tests.host.fake_controller import FakeController
-from tests.host.udp_model import UdpModel
+from tests.worlds.fakes.controller import FakeController
+from tests.worlds.fakes.udp_model import UdpModel
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 60.0

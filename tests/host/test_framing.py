@@ -26,8 +26,8 @@ from ina.protocol.collective import Collective
 from ina.protocol.peer import Peer
 from ina.protocol.spec import Kind, ValueType
 from ina.testing.frames import parse
-from tests.host.cores import worker_config
-from tests.host.star import Star
+from tests.worlds.virtual.cores import worker_config
+from tests.worlds.virtual.star import Star
 
 PREFIX = bytes(range(100, 112))
 SUFFIX = b"tail"

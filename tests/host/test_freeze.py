@@ -27,7 +27,7 @@ from ina.protocol.collective import Collective, Reduction
 from ina.protocol.spec import ValueType
 from ina.testing import numerics
 from tests.host.test_worker_core import INT32, random_parts
-from tests.host.udp_model import UdpModel, closing
+from tests.worlds.fakes.udp_model import UdpModel, closing
 
 DTYPES = (INT32, *numerics.FLOATS)
 Pair = list[Session]

@@ -15,8 +15,8 @@ from ina.host.halts import HaltWatch
 from ina.testing import numerics
 from tests.host.test_freeze import recover
 from tests.host.test_verified_sessions import Switch
-from tests.host.udp_model import closing
-from tests.silence import stuck_thread
+from tests.worlds.fakes.udp_model import closing
+from tests.worlds.processes.silence import stuck_thread
 
 ONES = np.ones(300, np.int32)
 END_S = 30.0

@@ -26,8 +26,8 @@ from ina.host import (
 from ina.protocol.spec import path_of
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.patience import Patience
-from tests.host.fake_controller import EPOCH, JOB, FakeController
-from tests.host.udp_model import UdpModel, closing
+from tests.worlds.fakes.controller import EPOCH, JOB, FakeController
+from tests.worlds.fakes.udp_model import UdpModel, closing
 
 
 @pytest.fixture

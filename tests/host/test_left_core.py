@@ -11,9 +11,9 @@ import pytest
 from ina._native.host import OperationState
 from ina.protocol.collective import Collective
 from ina.protocol.spec import ValueType
-from tests.host.hand_switch import VALUES, HandSwitch
 from tests.switch.ports.conftest import wait_until
-from tests.threads import NewThreads
+from tests.worlds.fakes.hand_switch import VALUES, HandSwitch
+from tests.worlds.processes.threads import NewThreads
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 
 from ina._native.congestion import Choice
 from ina._native.host import LossRecovery, RtoLimits
-from tests.host.cores import MS
-from tests.host.star import Star, even
+from tests.worlds.virtual.cores import MS
+from tests.worlds.virtual.star import Star, even
 
 VALUES, EXPONENT, GUESS = 0, 1, 2  # kinds of rounds
 LANES = 64

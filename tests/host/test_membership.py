@@ -32,8 +32,8 @@ from ina.host import (
     WorkerOptions,
 )
 from ina.rpc import controller_pb2 as pb2
-from tests.host.fake_controller import EPOCH, FakeController
-from tests.host.udp_model import UdpModel, closing
+from tests.worlds.fakes.controller import EPOCH, FakeController
+from tests.worlds.fakes.udp_model import UdpModel, closing
 
 ONES = np.ones(100, np.int32)
 

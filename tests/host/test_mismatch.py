@@ -14,8 +14,8 @@ from ina._native.sim import WorkerEvent
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.collective import Collective, Reduction
 from ina.protocol.spec import Kind, ValueType
-from tests.host.cores import MS, SECOND, Array, worker_config
-from tests.host.star import Star, scattered
+from tests.worlds.virtual.cores import MS, SECOND, Array, worker_config
+from tests.worlds.virtual.star import Star, scattered
 
 VALUES, SLOTS = 64, 16
 I32, F32 = np.dtype(np.int32), np.dtype(np.float32)

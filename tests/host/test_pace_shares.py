@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from ina._native.host import LossRecovery, RtoLimits
 from ina.congestion import Congestion
-from tests.congestion import windows
-from tests.host.cores import MS
+from tests.worlds.virtual import windows
+from tests.worlds.virtual.cores import MS
 
 LANES = 64
 KEPT = f"{windows.__name__}:Kept"

@@ -14,9 +14,9 @@ from ina.congestion import Congestion
 from ina.protocol.codec import decode, encode
 from ina.protocol.collective import Collective
 from ina.protocol.spec import HEADER_BYTES
-from tests.host.cores import MS, worker_config
 from tests.host.test_results import result_of
-from tests.host.udp_model import UdpModel, closing
+from tests.worlds.fakes.udp_model import UdpModel, closing
+from tests.worlds.virtual.cores import MS, worker_config
 
 UDP_GRO = 104  # linux/udp.h
 CHUNKS = 1500

@@ -6,8 +6,8 @@ import numpy as np
 
 from ina._native.host import WorkerCore
 from ina.protocol.collective import Collective
-from tests.host.cores import worker_config
-from tests.host.star import Star
+from tests.worlds.virtual.cores import worker_config
+from tests.worlds.virtual.star import Star
 
 MEMORY = np.zeros(1000, np.int32)
 

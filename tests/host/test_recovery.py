@@ -20,11 +20,11 @@ from ina.host.frozen import Frozen, export_of
 from ina.host.recovery import Export, Lane, MappedLanes, Pending, Plan, Sum, Transfer, average, plan
 from ina.protocol.collective import Collective
 from ina.testing import numerics
-from tests.host.cores import EPOCH, JOB
-from tests.host.star import Star, late, scattered
 from tests.host.test_worker_core import INT32, random_parts
-from tests.host.tickets import direct_ticket
 from tests.selection import LONG
+from tests.worlds.fakes.tickets import direct_ticket
+from tests.worlds.virtual.cores import EPOCH, JOB
+from tests.worlds.virtual.star import Star, late, scattered
 
 VALUES = 64
 DTYPES = (INT32, *numerics.FLOATS)

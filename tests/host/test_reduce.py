@@ -20,10 +20,10 @@ from ina.protocol.codec import decode, encode
 from ina.protocol.collective import Collective, CollectiveKind, Reduction
 from ina.testing import numerics
 from ina.testing.frames import parse
-from tests.host.star import Star, scattered
 from tests.host.test_freeze import recover
 from tests.host.test_worker_core import random_parts
-from tests.host.udp_model import UdpModel, closing
+from tests.worlds.fakes.udp_model import UdpModel, closing
+from tests.worlds.virtual.star import Star, scattered
 
 INT32, FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
 DTYPES = (INT32, FLOAT32)

@@ -14,10 +14,10 @@ from ina.host import OperationTimeoutError, Session, WorkerOptions
 from ina.host.udp import UdpLink
 from ina.protocol.peer import Peer
 from ina.protocol.spec import RESULTS_UDP_PORT
-from tests.host.remapped import JOB, NEVER_NS, Mapped, Tensors
 from tests.host.test_freeze import recover
-from tests.host.tickets import direct_ticket
-from tests.host.udp_model import UdpModel, closing
+from tests.worlds.fakes.tickets import direct_ticket
+from tests.worlds.fakes.udp_model import UdpModel, closing
+from tests.worlds.virtual.remapped import JOB, NEVER_NS, Mapped, Tensors
 
 VALUES = 64
 GROUP = "239.192.78.1"

@@ -14,9 +14,9 @@ import pytest
 from ina.host import Session, TransportError, WorkerOptions
 from ina.host.member import remap
 from ina.rpc import controller_pb2 as pb2
-from tests.host.fake_controller import EPOCH, FakeController
-from tests.host.remapped import Tensors
-from tests.host.udp_model import UdpModel, closing
+from tests.worlds.fakes.controller import EPOCH, FakeController
+from tests.worlds.fakes.udp_model import UdpModel, closing
+from tests.worlds.virtual.remapped import Tensors
 
 SLOTS = 256
 VALUES = 64

@@ -17,8 +17,8 @@ from ina.host.shm import cells_for
 from ina.p4 import compiled, names
 from ina.tables.entities import entities_of
 from ina.tables.values import Entry
-from tests.host.remapped import NEVER_NS, Tensors
-from tests.host.udp_model import closing
+from tests.worlds.fakes.udp_model import closing
+from tests.worlds.virtual.remapped import NEVER_NS, Tensors
 
 VALUES = 64
 

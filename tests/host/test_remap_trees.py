@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from ina.protocol.spec import DropReason
-from tests.host.remapped import NEVER_NS, Tensors
-from tests.host.trees import Node, racks
-from tests.host.udp_forest import EPOCH, UdpForest
-from tests.host.udp_model import closing
+from tests.worlds.fakes.udp_forest import EPOCH, UdpForest
+from tests.worlds.fakes.udp_model import closing
+from tests.worlds.virtual.remapped import NEVER_NS, Tensors
+from tests.worlds.virtual.trees import Node, racks
 
 ALONE = [Node("alone", (2, 0, 1))]
 TWO = [racks([2, 1], "root"), Node("other", (1, 2, 0))]

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from ina._native.host import VerifyMode
 from ina.congestion import Congestion
 from ina.trees.slots import SlotRange
-from tests.host.cores import EPOCH, JOB, worker_config
-from tests.host.star import Star, late, scattered
 from tests.host.test_recovery import VALUES, Job
-from tests.sim.hand_job import OtherMapping
+from tests.worlds.virtual.cores import EPOCH, JOB, worker_config
+from tests.worlds.virtual.hand_job import OtherMapping
+from tests.worlds.virtual.star import Star, late, scattered
 
 SIZES = st.sampled_from([2, 4, 8, 16, 32])
 

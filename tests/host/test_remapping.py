@@ -13,7 +13,7 @@ from ina.host.trees import TreePlace
 from ina.protocol.peer import Peer
 from ina.protocol.spec import path_of
 from ina.rpc import controller_pb2 as pb2
-from tests.host.tickets import direct_ticket, tree_message
+from tests.worlds.fakes.tickets import direct_ticket, tree_message
 
 TO, S = 8, 20
 

@@ -12,10 +12,10 @@ from ina.protocol.codec import Header
 from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag
 from ina.testing import numerics
-from tests.host.cores import MS, SECOND
-from tests.host.star import Star, scattered
 from tests.host.test_timers import DATA, OUT, VALUES, W, answer, sent_at, worker
 from tests.host.test_worker_core import INT32, random_parts
+from tests.worlds.virtual.cores import MS, SECOND
+from tests.worlds.virtual.star import Star, scattered
 
 STEP_NS = MS // 10
 LATE_LANES = range(8)

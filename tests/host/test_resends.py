@@ -7,8 +7,8 @@ import pytest
 
 from ina._native.congestion import Choice
 from ina.sim.ways import Way
-from tests.host.cores import MS, SECOND, Array
-from tests.host.star import Star, even, scattered
+from tests.worlds.virtual.cores import MS, SECOND, Array
+from tests.worlds.virtual.star import Star, even, scattered
 
 CHUNKS = 800
 VALUES = 64

@@ -16,8 +16,8 @@ from ina.host.link import TransportName
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc
 from ina.rpc.channel import open_channel
-from tests.host.remapped import Tensors
-from tests.host.udp_model import closing
+from tests.worlds.fakes.udp_model import closing
+from tests.worlds.virtual.remapped import Tensors
 
 VALUES = 64
 NAME = "resized"

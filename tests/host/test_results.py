@@ -14,7 +14,7 @@ from ina._native.host import VerifyMode, WorkerCore
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag, Kind
-from tests.host.cores import worker_config
+from tests.worlds.virtual.cores import worker_config
 
 SLOTS, VALUES = 8, 4
 DATA = np.arange(64, dtype=np.int32)

@@ -36,8 +36,8 @@ from ina.protocol.peer import Peer
 from ina.protocol.spec import ValueType
 from ina.rpc import controller_pb2 as pb2
 from ina.testing import numerics
-from tests.host.tickets import direct_ticket
-from tests.host.udp_model import UdpModel, closing
+from tests.worlds.fakes.tickets import direct_ticket
+from tests.worlds.fakes.udp_model import UdpModel, closing
 
 INT32 = np.dtype(np.int32)
 

@@ -17,7 +17,6 @@ from ina.host.shared_results import SharedResults
 from ina.host.udp import UdpLink
 from ina.protocol.peer import Peer
 from ina.protocol.spec import RESULTS_UDP_PORT
-from tests.host.fake_controller import FakeController
 from tests.host.test_sockets import (
     SO_ATTACH_FILTER,
     forbid_setsockopt,
@@ -25,8 +24,9 @@ from tests.host.test_sockets import (
     in_a_thread,
     until,
 )
-from tests.host.udp_model import UdpModel, closing
 from tests.selection import LONG
+from tests.worlds.fakes.controller import FakeController
+from tests.worlds.fakes.udp_model import UdpModel, closing
 
 GROUP, TAKEN = "239.192.77.1", "239.192.77.2"
 WHOLE = np.arange(64 * 200, dtype=np.int32)

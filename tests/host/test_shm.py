@@ -32,10 +32,10 @@ from ina.protocol.codec import Header, encode
 from ina.protocol.spec import HEADER_BYTES, Kind
 from ina.testing import numerics
 from tests.host.test_session import parts_of, reduce_all
-from tests.host.udp_model import closing
 from tests.selection import LONG
 from tests.switch.ports.conftest import wait_until
-from tests.switch.ports.shm_worker import ShmWorker
+from tests.worlds.fakes.udp_model import closing
+from tests.worlds.processes.shm_worker import ShmWorker
 
 SHM_NAME = "shared memory"
 LEASE = {"jobs": {"lease_s": 1}}

@@ -14,7 +14,7 @@ import pytest
 from ina._native import shm
 from ina.host.errors import NoSwitchHereError, TransportError
 from ina.host.shm import ShmLink
-from tests.switch.ports.shm_worker import MAGIC, VERSION
+from tests.worlds.processes.shm_worker import MAGIC, VERSION
 
 NEWER = VERSION + 1
 

@@ -10,8 +10,8 @@ import pytest
 from ina._native.host import OperationState
 from ina.protocol.collective import Collective
 from ina.protocol.spec import ValueType
-from tests.host.hand_switch import VALUES, WINDOW, HandSwitch
 from tests.switch.ports.conftest import wait_until
+from tests.worlds.fakes.hand_switch import VALUES, WINDOW, HandSwitch
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from ina.protocol.codec import Header, decode, encode
 from ina.protocol.collective import Collective
 from ina.protocol.peer import Peer
 from ina.protocol.spec import Kind
-from tests.host.cores import EPOCH, JOB, worker_config
-from tests.host.udp_model import UdpModel, closing
+from tests.worlds.fakes.udp_model import UdpModel, closing
+from tests.worlds.virtual.cores import EPOCH, JOB, worker_config
 
 WHOLE = np.arange(64 * 200, dtype=np.int32)
 DEADLINE_S = 30.0

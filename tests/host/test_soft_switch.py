@@ -15,8 +15,8 @@ from ina.controller.embedded import Embedded
 from ina.host import Session
 from ina.testing import numerics
 from tests.host.test_session import parts_of, reduce_all
-from tests.host.udp_model import closing
 from tests.selection import LONG
+from tests.worlds.fakes.udp_model import closing
 
 
 @contextmanager

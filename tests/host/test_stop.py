@@ -10,7 +10,7 @@ import pytest
 from ina.host import Session, WorkerOptions
 from ina.host.errors import SessionClosedError
 from ina.host.stop import Stop
-from tests.silence import silent_server
+from tests.worlds.processes.silence import silent_server
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.3])

@@ -29,8 +29,8 @@ from ina.host.threads import wanted
 from ina.testing import numerics
 from tests.host.test_freeze import recover
 from tests.host.test_session import parts_of, reduce_all
-from tests.host.tickets import direct_ticket
-from tests.host.udp_model import UdpModel, closing
+from tests.worlds.fakes.tickets import direct_ticket
+from tests.worlds.fakes.udp_model import UdpModel, closing
 
 INT32 = np.dtype(np.int32)
 DTYPES: tuple[np.dtype[Any], ...] = (INT32, *numerics.FLOATS)

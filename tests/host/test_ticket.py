@@ -14,7 +14,7 @@ from ina.host.errors import InvalidTicketError
 from ina.protocol.codec import decode, encode
 from ina.protocol.collective import Collective, Reduction
 from ina.protocol.spec import Kind
-from tests.host.tickets import direct_ticket
+from tests.worlds.fakes.tickets import direct_ticket
 
 TICKET = direct_ticket("j", 1, 1, 1, 3, 64, 64, "127.0.0.1", 17760)
 

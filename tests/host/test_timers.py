@@ -11,7 +11,7 @@ from ina._native.host import WorkerCore
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.collective import Collective
 from ina.protocol.spec import HEADER_BYTES, Flag, Kind, path_of
-from tests.host.cores import EPOCH, JOB, MS, worker_config
+from tests.worlds.virtual.cores import EPOCH, JOB, MS, worker_config
 
 SLOTS, VALUES = 128, 8
 W = SLOTS // 2

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from ina.sim.ways import Way
-from tests.host.cores import MS
-from tests.host.star import Star
-from tests.host.wire import GBIT, reduce, star_of
+from tests.worlds.virtual.cores import MS
+from tests.worlds.virtual.star import Star
+from tests.worlds.virtual.wire import GBIT, reduce, star_of
 
 KIB = 1 << 10
 ANY = 1 << 40

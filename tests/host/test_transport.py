@@ -20,8 +20,8 @@ from ina.host.errors import TransportError
 from ina.host.udp import UdpLink, open_socket
 from ina.protocol.collective import Collective
 from ina.protocol.peer import Peer
-from tests.host.udp_model import UdpModel, closing
-from tests.threads import SHORT_SLICE_NS, NewThreads, slice_ns, takes_slices
+from tests.worlds.fakes.udp_model import UdpModel, closing
+from tests.worlds.processes.threads import SHORT_SLICE_NS, NewThreads, slice_ns, takes_slices
 
 
 @pytest.mark.parametrize("trains", [True, False])

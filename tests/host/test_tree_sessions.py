@@ -18,9 +18,9 @@ from ina.protocol.peer import Peer
 from ina.protocol.spec import DropReason, Kind, path_of
 from ina.testing import numerics
 from tests.host.test_worker_core import INT32, random_parts
-from tests.host.trees import Node, racks
-from tests.host.udp_forest import EPOCH, UdpForest
-from tests.host.udp_model import closing
+from tests.worlds.fakes.udp_forest import EPOCH, UdpForest
+from tests.worlds.fakes.udp_model import closing
+from tests.worlds.virtual.trees import Node, racks
 
 FLOAT32 = np.dtype(np.float32)
 

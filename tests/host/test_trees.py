@@ -16,10 +16,10 @@ from ina.protocol.codec import decode, encode
 from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag, Kind, path_of
 from ina.testing import numerics
-from tests.host.cores import EPOCH, MS, Array, worker_config
-from tests.host.grove import HOP_NS, Grove, rough, unharmed
 from tests.host.test_worker_core import INT32, random_parts
-from tests.host.trees import Node, deal, grown, racks
+from tests.worlds.virtual.cores import EPOCH, MS, Array, worker_config
+from tests.worlds.virtual.grove import HOP_NS, Grove, rough, unharmed
+from tests.worlds.virtual.trees import Node, deal, grown, racks
 
 VALUES = 8
 DTYPES = (INT32, *numerics.FLOATS)

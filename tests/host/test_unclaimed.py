@@ -15,7 +15,7 @@ from ina.congestion import Congestion
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag, Kind
-from tests.host.cores import MS, worker_config
+from tests.worlds.virtual.cores import MS, worker_config
 
 LANES, VALUES = 32, 4
 CHUNKS = 40 * LANES

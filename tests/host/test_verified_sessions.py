@@ -23,9 +23,9 @@ from ina.protocol.codec import Header
 from ina.protocol.slot_model import Outcome, Slot
 from ina.protocol.switch_model import Departure, ModelJob, SwitchModel
 from ina.protocol.verify import Verify
-from tests.host.fake_controller import FakeController
-from tests.host.tickets import direct_ticket
-from tests.host.udp_model import UdpModel, closing
+from tests.worlds.fakes.controller import FakeController
+from tests.worlds.fakes.tickets import direct_ticket
+from tests.worlds.fakes.udp_model import UdpModel, closing
 
 KEY = bytes(range(16))
 

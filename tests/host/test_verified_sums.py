@@ -14,9 +14,9 @@ from ina._native.host import Corruption, VerifyMode
 from ina._native.sim import Worker, WorkerEvent
 from ina.protocol.codec import decode, encode
 from ina.protocol.spec import HEADER_BYTES, Kind
-from tests.host.cores import Array
 from tests.host.damage import Damage, Damager, Tensor, flip_bit, random_tensors, wrong_sums
-from tests.host.star import Star, late, scattered
+from tests.worlds.virtual.cores import Array
+from tests.worlds.virtual.star import Star, late, scattered
 
 VALUES = 64
 MOST_ELEMS = 480

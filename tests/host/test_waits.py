@@ -23,9 +23,9 @@ from ina.host.member.client import ControllerClient
 from ina.host.shm import ShmLink
 from ina.host.thread_driver import ThreadDriver
 from ina.rpc import controller_pb2 as pb2
-from tests.host.fake_controller import FakeController
-from tests.host.udp_model import UdpModel, closing
-from tests.silence import DEADLINE_S, silent_server, stuck_thread
+from tests.worlds.fakes.controller import FakeController
+from tests.worlds.fakes.udp_model import UdpModel, closing
+from tests.worlds.processes.silence import DEADLINE_S, silent_server, stuck_thread
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ina.host import Handle
-from tests.host.udp_model import UdpModel, closing
+from tests.worlds.fakes.udp_model import UdpModel, closing
 
 
 def test_a_callback_may_wait_for_operations_that_it_starts() -> None:

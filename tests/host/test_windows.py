@@ -12,7 +12,7 @@ from ina.congestion import Choice, Congestion
 from ina.extension.host import EngineStats, WorkerCore
 from ina.host.windows import Windows
 from ina.rpc import controller_pb2 as pb2
-from tests.host.cores import worker_config
+from tests.worlds.virtual.cores import worker_config
 
 FIXED = Congestion("fixed", {"packets": 8})
 ADAPTIVE = Congestion("adaptive")

@@ -11,7 +11,7 @@ from ina._native.host import WorkerCore
 from ina.protocol.codec import decode, encode
 from ina.protocol.collective import Collective
 from ina.protocol.spec import Kind
-from tests.host.cores import Array, worker_config
+from tests.worlds.virtual.cores import Array, worker_config
 
 VALUES = 8
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ina.testing import numerics
-from tests.host.star import Star, even, late, scattered
+from tests.worlds.virtual.star import Star, even, late, scattered
 
 INT32 = np.dtype(np.int32)
 LENGTHS = (0, 1, 255, 256, 257, 1003)

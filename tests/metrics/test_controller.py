@@ -16,7 +16,7 @@ from ina.metrics import MetricsServer
 from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.errors import SwitchError
-from tests.metrics.scrape import Scraped, scrape
+from tests.worlds.fakes.scrape import Scraped, scrape
 
 JOB = pb2.Job(
     name="train", tenant="vision", state="running", world_size=3, joined=[0, 1], slots=512,

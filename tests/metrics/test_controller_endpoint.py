@@ -11,7 +11,7 @@ import pytest
 
 from ina.host import Session
 from tests.controller.test_cli import config_file, ina, started
-from tests.metrics.scrape import Scraped, scrape
+from tests.worlds.fakes.scrape import Scraped, scrape
 
 TIMEOUT_S = 60
 

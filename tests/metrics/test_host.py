@@ -16,8 +16,8 @@ from ina.host.metrics import SessionCollector, address_from
 from ina.host.stats import SessionStats
 from ina.host.ticket import Ticket
 from ina.metrics import MetricsAddressError, MetricsListenError, MetricsServer
-from tests.host.tickets import direct_ticket
-from tests.metrics.scrape import Scraped, scrape
+from tests.worlds.fakes.scrape import Scraped, scrape
+from tests.worlds.fakes.tickets import direct_ticket
 
 NOT_EXPORTED = {"last_seq", "gso", "gro", "transport", "threads", "queues"}  # no quantities
 

@@ -13,7 +13,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from ina.metrics import MetricsAddressError, MetricsListenError, MetricsServer, parse_address
-from tests.metrics.scrape import scrape
+from tests.worlds.fakes.scrape import scrape
 
 
 class One(Collector):

@@ -11,7 +11,7 @@ import pytest
 from ina.controller.embedded import Embedded
 from ina.host import Session, metrics, serve_metrics
 from ina.metrics import MetricsAddressError
-from tests.metrics.scrape import scrape
+from tests.worlds.fakes.scrape import scrape
 
 
 @pytest.fixture(scope="module")

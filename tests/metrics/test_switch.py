@@ -13,8 +13,8 @@ from ina.switch.metrics import PORT_DROPS, SwitchCollector
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from ina.switch.stats import PortStats, SwitchStats
-from tests.metrics.scrape import scrape
-from tests.switch.p4runtime.command import running_switch
+from tests.worlds.fakes.scrape import scrape
+from tests.worlds.processes.switch import running_switch
 
 
 def served(stats: SwitchStats) -> dict[str, dict[tuple[str, ...], float]]:

@@ -12,8 +12,8 @@ from ina.host.metrics import served_address
 from ina.metrics import MetricsServer
 from ina.torch.metrics import GroupCollector
 from ina.torch.stats import GroupStats
-from tests.metrics.scrape import scrape
-from tests.torch.launch import launch
+from tests.worlds.fakes.scrape import scrape
+from tests.worlds.processes.launch import launch
 
 
 @dataclass(eq=False)  # counted by what it is, as a group

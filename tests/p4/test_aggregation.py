@@ -11,8 +11,8 @@ from scapy.layers.l2 import Ether
 from ina.p4 import names
 from ina.protocol.codec import Header
 from ina.protocol.spec import UDP_PORT, DropReason, Flag, Kind
-from tests.p4.bench import SLOTS, SWITCH_ADDR, SWITCH_MAC, VALUES, Bench, header, read
-from tests.p4.bench import checksum_is_right as ipv4_is_right
+from tests.worlds.virtual.pool import SLOTS, SWITCH_ADDR, SWITCH_MAC, VALUES, Bench, header, read
+from tests.worlds.virtual.pool import checksum_is_right as ipv4_is_right
 
 ONES = [1] * VALUES
 

@@ -11,7 +11,7 @@ from scapy.layers.l2 import ARP, Ether
 from ina.p4 import names
 from ina.protocol.spec import UDP_PORT
 from ina.switch.match import Exact, Lpm
-from tests.p4.bench import Bench, checksum_is_right, header, ip, mac
+from tests.worlds.virtual.pool import Bench, checksum_is_right, header, ip, mac
 
 ROUTER, HOST_A, HOST_B = "02:aa:00:00:00:01", "02:aa:00:00:00:0a", "02:aa:00:00:00:0b"
 

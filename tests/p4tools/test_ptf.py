@@ -8,8 +8,8 @@ import pytest
 
 from ina.p4 import compiled
 from ina.protocol.emit import ROOT
-from tests.p4tools.switches import GRPC_ADDR, lab
 from tests.selection import SWITCHES
+from tests.worlds.processes.both_switches import GRPC_ADDR, lab
 
 TESTS = ("TwoWorkersAreSummed", "StrangersAreRefused", "OtherTrafficIsForwarded")
 

@@ -16,10 +16,10 @@ from ina.cli.switch.shell_env import shell_python
 from ina.p4 import compiled
 from ina.p4.info import read_p4info
 from tests.p4tools.conftest import PTF
-from tests.p4tools.switches import GRPC_ADDR, lab
 from tests.selection import SWITCHES
-from tests.switch.p4runtime.client import Client
-from tests.switch.p4runtime.command import running_switch
+from tests.worlds.fakes.p4runtime import Client
+from tests.worlds.processes.both_switches import GRPC_ADDR, lab
+from tests.worlds.processes.switch import running_switch
 
 SESSION = Path(__file__).with_name("shell_session.py")
 TYPED = """\

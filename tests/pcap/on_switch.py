@@ -1,7 +1,7 @@
 """A round of three workers on a real switch; run in the network namespace that has the cables.
 
-Sends what tests.pcap.exchange.one_round sends, one packet at a time (fences keep the order), and
-prints how many results came back. Argument: the switch's P4Runtime address.
+Sends what tests.worlds.virtual.exchange.one_round sends, one packet at a time (fences keep the
+order), and prints how many results came back. Argument: the switch's P4Runtime address.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from ina.cli.main import run
 from ina.protocol.codec import Header, encode
 from ina.protocol.layout import LAYOUT
 from ina.protocol.spec import path_of
-from tests.pcap.exchange import JOB, frame, one_round, shared_round
+from tests.worlds.virtual.exchange import JOB, frame, one_round, shared_round
 
 
 @pytest.fixture

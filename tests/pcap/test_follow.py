@@ -11,7 +11,7 @@ from ina.pcap import Capture, Packet, SlotLife, packets_of
 from ina.pcap import follow as follow_all
 from ina.protocol.slot_model import Outcome
 from ina.protocol.spec import Flag, Kind
-from tests.pcap.exchange import (
+from tests.worlds.virtual.exchange import (
     JOB,
     SLOTS,
     Exchange,

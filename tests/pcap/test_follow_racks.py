@@ -13,8 +13,8 @@ from scapy.utils import wrpcap
 from ina.cli.main import run
 from ina.pcap import Address, Capture, SlotLife, follow, packets_of
 from ina.protocol.spec import UDP_PORT, Flag
-from tests.pcap.exchange import JOB
-from tests.pcap.racks import HOSTS, LEAVES, SPINE, Racks
+from tests.worlds.virtual.exchange import JOB
+from tests.worlds.virtual.racks import HOSTS, LEAVES, SPINE, Racks
 
 
 def with_a_loss() -> Racks:

@@ -23,9 +23,9 @@ from ina.netns import within
 from ina.pcap import Packet, follow
 from ina.protocol.emit import ROOT
 from ina.protocol.spec import UDP_PORT, Flag, Kind
-from tests.p4tools.switches import GRPC_ADDR, lab
 from tests.pcap.on_switch import JOB, WORKERS
-from tests.stand_ins import python
+from tests.worlds.processes.both_switches import GRPC_ADDR, lab
+from tests.worlds.processes.stand_ins import python
 
 DEADLINE_S = 60.0
 needs_dumpcap = pytest.mark.skipif(

@@ -16,9 +16,9 @@ from ina.protocol.spec import UDP_PORT, Kind
 from ina.switch.ports import PcapPort
 from ina.switch.server import SoftSwitch
 from ina.testing.frames import SWITCH_IPV4, Frame
-from tests.switch.p4runtime.client import Client
-from tests.switch.p4runtime.pool import PORT, SLOTS, PoolJob, local_workers, pool_config
 from tests.switch.ports.conftest import wait_until
+from tests.worlds.fakes.p4runtime import Client
+from tests.worlds.processes.pool import PORT, SLOTS, PoolJob, local_workers, pool_config
 
 VALUES, WORKERS = 64, 3
 JOB, EPOCH = 1, 101  # PoolJob's first

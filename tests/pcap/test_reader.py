@@ -12,7 +12,7 @@ from scapy.utils import RawPcapWriter
 
 from ina.pcap import Capture, CaptureError
 from ina.pcap.reader import CLASSIC
-from tests.pcap.exchange import BEGIN_S, STEP_S, one_round
+from tests.worlds.virtual.exchange import BEGIN_S, STEP_S, one_round
 
 
 def test_pcap_and_pcapng_hold_the_same_frames(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from ina.protocol.codec import Header, encode
 from ina.protocol.emit import ROOT
 from ina.protocol.layout import LAYOUT
 from ina.protocol.spec import Flag, Kind, ValueType
-from tests.pcap.exchange import JOB, one_round, random_exchange, shared_round
 from tests.protocol.samples import sample_packets
+from tests.worlds.virtual.exchange import JOB, one_round, random_exchange, shared_round
 
 pytestmark = pytest.mark.skipif(
     shutil.which("tshark") is None, reason="tshark is missing: apt-get install tshark"

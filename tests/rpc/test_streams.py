@@ -21,10 +21,10 @@ from ina.errors import InaError, UnavailableError
 from ina.host import Session
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
-from tests.cli.fake_controller import FakeController as FakeOperator
-from tests.cli.fake_controller import serving
-from tests.host.fake_controller import FakeController
-from tests.host.udp_model import UdpModel
+from tests.worlds.fakes.controller import FakeController
+from tests.worlds.fakes.operator import FakeController as FakeOperator
+from tests.worlds.fakes.operator import serving
+from tests.worlds.fakes.udp_model import UdpModel
 
 DEADLINE_S = 5.0
 

@@ -11,7 +11,7 @@ import pytest
 
 from ina.rpc.channel import open_channel
 from ina.rpc.tls import TlsError, TlsFiles, channel_credentials, load, server_credentials
-from tests.rpc.certificates import Authority
+from tests.worlds.fakes.certificates import Authority
 
 
 @pytest.fixture(scope="module")

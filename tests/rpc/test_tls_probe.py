@@ -17,7 +17,7 @@ from ina.rpc.controller_pb2 import LeaveRequest
 from ina.rpc.controller_pb2_grpc import ControllerStub
 from ina.rpc.tls import PLAIN_TEXT, TlsFiles, channel_credentials, server_credentials
 from ina.rpc.tls_probe import tls_trouble
-from tests.rpc.certificates import Authority
+from tests.worlds.fakes.certificates import Authority
 
 DEADLINE_S = 20.0
 

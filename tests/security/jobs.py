@@ -14,7 +14,7 @@ from ina.controller.embedded import Embedded
 from ina.host import Session, WorkerOptions
 from ina.protocol.peer import Peer
 from ina.protocol.verify import Verify
-from tests.security.tap import Tap
+from tests.worlds.fakes.tap import Tap
 
 ELEMS = 640  # ten packets of 64 values
 DEADLINE_S = 60.0

@@ -23,8 +23,8 @@ from ina.host import CorruptedSumError, Session
 from ina.protocol.codec import decode, encode
 from ina.protocol.spec import Flag, Kind
 from tests.security.jobs import summing_job, tapped_sessions
-from tests.security.tap import Tap
 from tests.security.test_strangers import captured
+from tests.worlds.fakes.tap import Tap
 
 FORGED = 300
 DEADLINE_S = 60.0

@@ -20,7 +20,7 @@ from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from ina.switch.targets import default_target
 from tests.security.messages import CALLS, SEEDS, Maker
-from tests.switch.p4runtime.client import (
+from tests.worlds.fakes.p4runtime import (
     DEVICE,
     Client,
     between,

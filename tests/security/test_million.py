@@ -24,7 +24,8 @@ from ina.protocol.peer import Peer
 from ina.switch.ports import AfPacketPort, Port, UdpPort
 from ina.switch.server import SoftSwitch
 from tests.security.jobs import SummingJob
-from tests.security.stranger import (
+from tests.selection import LONG
+from tests.worlds.fakes.stranger import (
     VALUES,
     WORKERS,
     Ledger,
@@ -35,8 +36,7 @@ from tests.security.stranger import (
     sessions,
     socket_of,
 )
-from tests.selection import LONG
-from tests.switch.ports.namespaces import Host, hosts, ip
+from tests.worlds.processes.namespaces import Host, hosts, ip
 
 PACKETS = 1_000_000 if LONG else 20_000
 SWITCH_ADDRESS, SWITCH_MAC, SWITCH_UDP_PORT = "10.77.0.254", "02:00:0a:4d:00:fe", 17760

@@ -13,7 +13,7 @@ from typing import IO
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
-from tests.sharing.worker import Plan
+from tests.worlds.processes.worker import Plan
 
 MAX_BYTES = 10_000_000
 """Of one all_reduce."""
@@ -108,7 +108,13 @@ class Soak:
         )
         for rank in range(plan.world_size):
             output = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the job has ended
-            command = [sys.executable, "-m", "tests.sharing.worker", self._controller, str(rank)]
+            command = [
+                sys.executable,
+                "-m",
+                "tests.worlds.processes.worker",
+                self._controller,
+                str(rank),
+            ]
             job.outputs.append(output)
             job.processes.append(
                 subprocess.Popen([*command, plan.dump()], stdout=output, stderr=output)

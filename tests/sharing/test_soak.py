@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.selection import LONG
-from tests.sharing.network import network
 from tests.sharing.soak import Soak
+from tests.worlds.processes.network import network
 
 DURATION_S = float(os.environ.get("INA_SOAK_S", "60" if LONG else "6"))
 SEED = int(os.environ.get("INA_SOAK_SEED", "1"))

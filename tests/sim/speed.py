@@ -13,7 +13,7 @@ from ina.sim.fabric import VirtualFabric
 from ina.sim.topology import laid
 from ina.sim.traffic import PoissonSpec, TcpSpec, add_traffic
 from ina.sim.ways import Way
-from tests.sim.hand_job import add_workers, buffers, run_all
+from tests.worlds.virtual.hand_job import add_workers, buffers, run_all
 
 MS = 1_000_000
 ROUNDS = 10

@@ -21,7 +21,7 @@ from ina.sim.plane import ControlPlane
 from ina.sim.southbound import CALL_TIMEOUT_S
 from ina.tables.p4runtime import PROBE_S
 from tests.selection import LONG
-from tests.sim.bench import check_sum, gone, plane_of, run, until_runs
+from tests.worlds.virtual.controlled_star import check_sum, gone, plane_of, run, until_runs
 
 SEEDS = 200 if LONG else 6
 HOSTS = [f"h{i + 1}" for i in range(6)]

@@ -17,7 +17,16 @@ from ina.p4 import names
 from ina.sim.errors import CrashedError
 from ina.sim.plane import ControlPlane
 from ina.trees.slots import SlotRange
-from tests.sim.bench import Bystander, check_sum, gone, join_all, new_job, plane_of, run, until_runs
+from tests.worlds.virtual.controlled_star import (
+    Bystander,
+    check_sum,
+    gone,
+    join_all,
+    new_job,
+    plane_of,
+    run,
+    until_runs,
+)
 
 VICTIM = "victim"
 HOSTS = ("h3", "h4")

@@ -24,7 +24,15 @@ from ina.host.options import WorkerOptions
 from ina.sim.errors import CrashedError
 from ina.sim.messages import Travel
 from ina.sim.plane import ControlPlane
-from tests.sim.bench import Bystander, check_sum, gone, new_job, plane_of, run, until_runs
+from tests.worlds.virtual.controlled_star import (
+    Bystander,
+    check_sum,
+    gone,
+    new_job,
+    plane_of,
+    run,
+    until_runs,
+)
 
 HOSTS = ("h1", "h2", "h3")
 LEASE_S = 10.0

@@ -17,7 +17,7 @@ from ina.host.options import WorkerOptions
 from ina.sim.controller import SimController
 from ina.sim.plane import ControlPlane
 from ina.sim.rank import Rank
-from tests.sim.bench import check_sum, new_job, plane_of, run
+from tests.worlds.virtual.controlled_star import check_sum, new_job, plane_of, run
 
 HOSTS = ("h1", "h2", "h3")
 

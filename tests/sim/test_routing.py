@@ -22,7 +22,7 @@ from ina.sim.routing.compare import FAMILIES, compare, named
 from ina.sim.routing.fluid import step_seconds
 from ina.sim.routing.outcome import refused, run_one
 from ina.sim.routing.settings import unit_network
-from tests.cli.process import ina
+from tests.worlds.processes.command import ina
 
 
 def _outcomes(family: str, *names: str) -> dict[str, list[float]]:

@@ -24,7 +24,7 @@ from ina.sim.traffic import (
     add_traffic,
 )
 from ina.sim.ways import Way
-from tests.sim.hand_job import add_workers, reduce_all
+from tests.worlds.virtual.hand_job import add_workers, reduce_all
 
 MS = 1_000_000
 HERE = ["h1", "h2", "h3", "h4"]

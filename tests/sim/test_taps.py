@@ -11,7 +11,7 @@ from ina.sim.fabric import SimSwitch
 from ina.switch.errors import EntryNotFoundError, InvalidEntryError
 from ina.switch.pipeline import Pipeline
 from ina.testing.frames import PAYLOAD_OFFSET
-from tests.host.star import Star
+from tests.worlds.virtual.star import Star
 
 PART = np.arange(640, dtype=np.int32)
 

@@ -25,8 +25,8 @@ from ina.sim.reading import make
 from ina.sim.run import Simulation
 from ina.sim.topology import laid
 from ina.sim.ways import Way
-from tests.sim.bench import new_job, run
 from tests.sim.test_control_plane import started
+from tests.worlds.virtual.controlled_star import new_job, run
 
 HOSTS = ("h1", "h2")
 SLOTS = 512

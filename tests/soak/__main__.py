@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.forks import context
 from tests.soak.soak import Soak
+from tests.worlds.processes.forks import context
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,8 +12,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, cast
 
-from tests.forks import context
 from tests.soak.rank import WORKERS, Place, Told, work
+from tests.worlds.processes.forks import context
 
 END_S = 60.0
 """When one rank has ended, each other one does so within this, not counting time it is stopped:

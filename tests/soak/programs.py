@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tests.forks import Command, context, start_ina
-from tests.soak.forwarder import Counts, Forwarder, Weather
 from tests.soak.rank import VALUES
+from tests.worlds.fakes.forwarder import Counts, Forwarder, Weather
+from tests.worlds.processes.forks import Command, context, start_ina
 
 LEASE_S = 3.0
 LOSS_S = 3.0

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from tests.soak.forwarder import Counts
 from tests.soak.job import End
+from tests.worlds.fakes.forwarder import Counts
 
 
 @dataclass

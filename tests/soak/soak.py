@@ -13,11 +13,11 @@ import grpc
 
 from tests.soak import remains
 from tests.soak.faults import Blame, Fault, deck
-from tests.soak.forwarder import Weather
 from tests.soak.job import Job
 from tests.soak.programs import START_S, Places, Program, Way, controller, switch
 from tests.soak.rank import Place
 from tests.soak.report import Report
+from tests.worlds.fakes.forwarder import Weather
 
 READY_STEPS = 3
 """Steps of a job that nothing disturbs before it may be disturbed again, mostly."""

@@ -13,7 +13,7 @@ from multiprocessing import Pipe
 
 import pytest
 
-from tests.soak.forwarder import Counts, Forwarder, Weather
+from tests.worlds.fakes.forwarder import Counts, Forwarder, Weather
 
 NET = f"127.{14}.{os.getpid() & 255}"
 CALM = Weather(loss=0, copied=0, overtaken=0, kept=0)

@@ -13,8 +13,8 @@ from ina.controller.switches.southbound.tofino import TofinoSession
 from ina.protocol.peer import Peer
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
-from tests.controller.switches import job_at
-from tests.southbound.fake_server import FakeTofino
+from tests.worlds.fakes.switches import job_at
+from tests.worlds.fakes.tofino import FakeTofino
 
 HANG_S = 120
 

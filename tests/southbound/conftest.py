@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ina.p4 import compiled
-from tests.southbound.fake_server import FakeTofino
 from tests.southbound.schema import from_p4info
+from tests.worlds.fakes.tofino import FakeTofino
 
 
 def forget_client() -> None:
@@ -32,7 +32,7 @@ def make_sde(root: Path, client: str) -> Path:
 @pytest.fixture
 def sde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """``SDE_INSTALL`` names an SDE whose client is the fake."""
-    root = make_sde(tmp_path / "sde", "from tests.southbound.fake_client import *\n")
+    root = make_sde(tmp_path / "sde", "from tests.worlds.fakes.tofino_client import *\n")
     monkeypatch.setenv("SDE_INSTALL", str(root))
     monkeypatch.setattr(sys, "path", list(sys.path))
     forget_client()

@@ -21,10 +21,10 @@ from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.bfrt import session as session_module
 from ina.tables.errors import SwitchError
-from tests.controller.switches import of_jobs, only, plan_here, plan_of, writer_of
-from tests.controller.workers import workers_of
 from tests.southbound.bench import HANG_S, config_for, two_workers, until
-from tests.southbound.fake_server import FakeTofino
+from tests.worlds.fakes.switches import of_jobs, only, plan_here, plan_of, writer_of
+from tests.worlds.fakes.tofino import FakeTofino
+from tests.worlds.fakes.workers import workers_of
 from tests.worlds.loops import drive
 
 HOSTS = [

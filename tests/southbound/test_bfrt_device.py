@@ -13,7 +13,7 @@ from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame
 from ina.testing.p4runtime_device import BfrtDevice
 from ina.testing.state import forward
-from tests.southbound.fake_server import FakeTofino
+from tests.worlds.fakes.tofino import FakeTofino
 
 
 class NoWire:

@@ -20,9 +20,9 @@ from ina.tables.bfrt import session as session_module
 from ina.tables.errors import SwitchError
 from ina.tables.session import SwitchSession
 from ina.tables.values import Count, Counter, Entry, Group
-from tests.controller.switches import plan_here
 from tests.southbound.bench import config_for, connect, two_workers, until
-from tests.southbound.fake_server import FakeTofino
+from tests.worlds.fakes.switches import plan_here
+from tests.worlds.fakes.tofino import FakeTofino
 from tests.worlds.loops import drive
 
 PORTS: list[dict[str, Any]] = [

@@ -15,9 +15,9 @@ from ina.host import Session
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
-from tests.controller.workers import workers_of
 from tests.southbound.bench import config_for
-from tests.southbound.bridge import BridgedTofino
+from tests.worlds.fakes.tofino_bridge import BridgedTofino
+from tests.worlds.fakes.workers import workers_of
 
 ELEMS = 10_000
 WORLD = 3

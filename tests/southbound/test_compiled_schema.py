@@ -18,11 +18,11 @@ from ina.tables.values import DefaultAction, Entry
 from ina.testing.control_plane import BfrtClient
 from ina.testing.device import pool_program
 from ina.testing.state import forward
-from tests.controller.switches import plan_here
 from tests.southbound.bench import config_for, connect, two_workers
-from tests.southbound.fake_server import FakeTofino
 from tests.southbound.schema import PIPE, from_p4info
 from tests.tofino.builds import BUILD_DEADLINE_S, TofinoBuilds
+from tests.worlds.fakes.switches import plan_here
+from tests.worlds.fakes.tofino import FakeTofino
 
 DATA = Path(__file__).parent / "data" / "bf-rt.tofino.json"
 WRITTEN = (

@@ -10,8 +10,8 @@ import grpc
 import pytest
 
 from ina.p4 import names
-from tests.southbound import fake_client as gc
-from tests.southbound.fake_server import FakeTofino
+from tests.worlds.fakes import tofino_client as gc
+from tests.worlds.fakes.tofino import FakeTofino
 
 TARGET = gc.Target()
 JOB = {"job": 1, "epoch": 2}

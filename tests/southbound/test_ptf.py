@@ -15,9 +15,9 @@ import pytest
 from ina.netns import within
 from ina.protocol.emit import ROOT
 from tests.p4tools.conftest import PTF, _index_answers
-from tests.p4tools.switches import GRPC_ADDR, Lab, lab
-from tests.southbound.bridge import VARIABLE
 from tests.southbound.conftest import make_sde
+from tests.worlds.fakes.tofino_bridge import VARIABLE
+from tests.worlds.processes.both_switches import GRPC_ADDR, Lab, lab
 
 TESTS = ROOT / "tofino" / "ptf"
 pytestmark = pytest.mark.timeout(1200)  # PTF in processes of its own, on a busy machine
@@ -97,8 +97,8 @@ def test_cases_run_over_the_soft_switch(network: Lab, with_ptf: Path, tmp_path: 
 def test_cases_run_over_bfruntime(network: Lab, with_ptf: Path, tmp_path: Path) -> None:
     """The SDE is a fake, whose switch keeps what a switch keeps; the soft switch forwards by it."""
     client = (
-        "from tests.southbound.fake_client import *\n"
-        "from tests.southbound.bridge import start_from_environment\n"
+        "from tests.worlds.fakes.tofino_client import *\n"
+        "from tests.worlds.fakes.tofino_bridge import start_from_environment\n"
         "start_from_environment()\n"
     )
     environment = {

@@ -11,7 +11,7 @@ from ina.errors import InvalidInputError
 from ina.p4 import names
 from ina.protocol.spec import Flag
 from ina.switch.queues import WIRE_GAP_BYTES, LinkQueues
-from tests.p4.bench import VALUES, Bench, header, read
+from tests.worlds.virtual.pool import VALUES, Bench, header, read
 
 GBIT = 10**9
 FRAME = bytes(1000 - WIRE_GAP_BYTES)  # 8 us at 1 Gbit/s

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import ina.torch
-from tests.torch.runs import wait_until
+from tests.worlds.processes.runs import wait_until
 
 GROUPS, TENSORS = 3, 150
 

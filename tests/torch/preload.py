@@ -17,7 +17,11 @@ for name in (
     "numpy.ctypeslib",
     *("ina.torch", "ina.controller.embedded"),
     "sklearn.datasets",  # what examples train on
-    *("tests.torch.launch", "tests.torch.runs", "tests.torch.services"),
+    *(
+        "tests.worlds.processes.launch",
+        "tests.worlds.processes.runs",
+        "tests.worlds.processes.services",
+    ),
 ):
     with suppress(ImportError):
         import_module(name)

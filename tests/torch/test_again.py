@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 
-from tests.stand_ins import python
+from tests.worlds.processes.stand_ins import python
 
 WORKERS = 3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.torch import model_cases
-from tests.torch.launch import launch
+from tests.worlds.processes.launch import launch
 
 
 def test_overflow_is_skipped_by_all_ranks_of_its_job_alone(tmp_path: Path) -> None:

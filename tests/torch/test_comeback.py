@@ -10,9 +10,9 @@ import pytest
 
 from tests.selection import LONG
 from tests.torch.death_cases import Outcome, Training
-from tests.torch.fabric_services import HOSTS, LEAVES, FabricServices
-from tests.torch.runs import Run
-from tests.torch.services import Services
+from tests.worlds.processes.fabric_services import HOSTS, LEAVES, FabricServices
+from tests.worlds.processes.runs import Run
+from tests.worlds.processes.services import Services
 
 _STEPS = 20
 """At least."""

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from tests.torch import concurrent_cases
-from tests.torch.launch import finish, launch, outcome, start
-from tests.torch.runs import DEADLINE_S, wait_until
-from tests.torch.services import Services
+from tests.worlds.processes.launch import finish, launch, outcome, start
+from tests.worlds.processes.runs import DEADLINE_S, wait_until
+from tests.worlds.processes.services import Services
 
 
 def test_gradients_are_reduced_while_backward_still_computes(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.torch.death_cases import Training
-from tests.torch.launch import launch
-from tests.torch.runs import FOREVER, Run, slots_used, wait_until
-from tests.torch.services import Services
+from tests.worlds.processes.launch import launch
+from tests.worlds.processes.runs import FOREVER, Run, slots_used, wait_until
+from tests.worlds.processes.services import Services
 
 
 @pytest.fixture

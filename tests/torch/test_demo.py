@@ -22,8 +22,8 @@ from ina.cli.demo import report as demo_report
 from ina.cli.demo.run import Training
 from ina.emulate import waiting
 from ina.errors import DeadlineError
-from tests.cli.process import inside
-from tests.stand_ins import python
+from tests.worlds.processes.command import inside
+from tests.worlds.processes.stand_ins import python
 
 _DEADLINE_S = 180.0
 

@@ -15,8 +15,8 @@ import ina.torch
 from ina.protocol.collective import Reduction
 from ina.torch import seat
 from tests.torch import device_cases
-from tests.torch.launch import launch
-from tests.torch.manual_session import ManualSession
+from tests.worlds.fakes.manual_session import ManualSession
+from tests.worlds.processes.launch import launch
 
 
 def test_staged_tensors_get_the_bits_of_direct_ones(tmp_path: Path) -> None:

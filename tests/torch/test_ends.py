@@ -20,7 +20,7 @@ from ina.torch.fallback import fallback, member, sums
 from ina.torch.fallback.fallback import Fallback
 from ina.torch.fallback.sums import GlooSums
 from ina.torch.worker import Worker
-from tests.silence import silent_server, stuck_thread
+from tests.worlds.processes.silence import silent_server, stuck_thread
 
 
 def test_of_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:

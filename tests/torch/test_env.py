@@ -130,15 +130,15 @@ def test_lease_of_the_embedded_controller() -> None:
 
 
 def test_a_window_is_there_or_it_is_refused_with_its_variable() -> None:
-    own = "tests.congestion.windows:Kept,packets=3"
+    own = "tests.worlds.virtual.windows:Kept,packets=3"
     assert str(Settings.from_environ({"INA_WINDOW": own}).congestion) == (
-        "tests.congestion.windows:Kept (packets 3)"
+        "tests.worlds.virtual.windows:Kept (packets 3)"
     )
     for wrong, complaint in (
         ("cubic", "no congestion algorithm is named 'cubic'"),
         ("fixed,packets", "congestion option 'packets': want NAME=NUMBER"),
         ("no_such_module:W", "there is no module 'no_such_module'"),
-        ("tests.congestion.windows:Kept,gain=1", "unexpected keyword argument 'gain'"),
+        ("tests.worlds.virtual.windows:Kept,gain=1", "unexpected keyword argument 'gain'"),
     ):
         with pytest.raises(SettingError, match=f"INA_WINDOW={wrong}: .*{complaint}"):
             Settings.from_environ({"INA_WINDOW": wrong})

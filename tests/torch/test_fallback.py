@@ -11,8 +11,8 @@ import pytest
 
 from tests.selection import LONG
 from tests.torch.death_cases import Training
-from tests.torch.runs import Run
-from tests.torch.services import Services
+from tests.worlds.processes.runs import Run
+from tests.worlds.processes.services import Services
 
 _WORKERS = 3
 

@@ -27,9 +27,9 @@ from ina.torch.env import Settings
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback import fallback
 from ina.torch.worker import Worker
-from tests.flips.memory import Memory, pipeline_of
 from tests.selection import LONG
 from tests.torch.bound import sum_and_bound
+from tests.worlds.fakes.memory import Memory, pipeline_of
 
 _LIMIT_S = 30.0
 _DTYPES = (torch.int32, torch.float32, torch.float16, torch.bfloat16)

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch.utils.data import DataLoader, TensorDataset
 
-from tests.torch.launch import launch
+from tests.worlds.processes.launch import launch
 
 EPOCHS = 2
 

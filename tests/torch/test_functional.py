@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.torch import functional_cases
-from tests.torch.launch import launch
+from tests.worlds.processes.launch import launch
 
 
 def test_functional_scattered_inner_and_compiled(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tests.stand_ins import python
 from tests.torch import model_cases
-from tests.torch.launch import launch
+from tests.worlds.processes.launch import launch
+from tests.worlds.processes.stand_ins import python
 
 
 def test_losses_are_those_of_gloo(tmp_path: Path) -> None:

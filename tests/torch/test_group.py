@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from ina.controller.embedded import Embedded
-from tests.stand_ins import python
 from tests.torch import group_cases
-from tests.torch.launch import finish, launch, outcome, start
+from tests.worlds.processes.launch import finish, launch, outcome, start
+from tests.worlds.processes.stand_ins import python
 
 
 def test_many_in_flight(tmp_path: Path) -> None:

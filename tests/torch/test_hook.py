@@ -15,8 +15,8 @@ import ina.torch
 from ina.host.errors import OperationTimeoutError
 from ina.torch import seat
 from tests.torch import hook_cases
-from tests.torch.launch import launch
-from tests.torch.manual_session import ManualSession
+from tests.worlds.fakes.manual_session import ManualSession
+from tests.worlds.processes.launch import launch
 
 
 def test_hook_over_gloo(tmp_path: Path) -> None:

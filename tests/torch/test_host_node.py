@@ -35,9 +35,9 @@ from ina.torch.env import Settings
 from ina.torch.errors import SettingError
 from ina.torch.host_node import LocalNode
 from tests.controller.test_fabric_job import TIMEOUT_S, ask, in_a_loop, two_racks
-from tests.switch.ports.namespaces import require_root
 from tests.torch import group_cases
-from tests.torch.launch import finish, outcome, start
+from tests.worlds.processes.launch import finish, outcome, start
+from tests.worlds.processes.namespaces import require_root
 
 HOSTS = ("127.0.1.1", "127.0.1.1", "127.0.1.2", "127.0.2.1", "127.0.2.1", "127.0.2.1")
 """By rank: rank 2 is alone on its host. The racks are those of ``two_racks``."""

@@ -15,7 +15,7 @@ from ina.torch import pieces
 from ina.torch.dense import Loan, check_writable, memory_of
 from ina.torch.errors import OverlappingTensorError
 from tests.torch import layout_cases
-from tests.torch.launch import finish, launch, outcome, start
+from tests.worlds.processes.launch import finish, launch, outcome, start
 
 
 def test_collectives_of_any_layout(tmp_path: Path) -> None:

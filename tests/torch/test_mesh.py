@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.torch import model_cases
-from tests.torch.launch import launch
+from tests.worlds.processes.launch import launch
 
 
 def test_mesh_and_objects(tmp_path: Path) -> None:

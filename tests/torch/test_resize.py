@@ -20,8 +20,8 @@ from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
 from tests.torch import resize_cases
-from tests.torch.launch import launch
-from tests.torch.services import Services
+from tests.worlds.processes.launch import launch
+from tests.worlds.processes.services import Services
 
 SIZES = ((16, ""), (512, ""), (64, ""), (2048, ""))
 MODES = ((16, "pool"), (512, ""), (64, "shared"), (2048, ""), (256, "pool"), (32, "shared"))

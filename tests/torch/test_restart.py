@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.selection import LONG
-from tests.stand_ins import python
-from tests.torch.launch import launch
-from tests.torch.runs import slots_used, wait_until
-from tests.torch.services import Services
+from tests.worlds.processes.launch import launch
+from tests.worlds.processes.runs import slots_used, wait_until
+from tests.worlds.processes.services import Services
+from tests.worlds.processes.stand_ins import python
 
 _EXAMPLE = Path(__file__).parents[2] / "examples" / "restart.py"
 _DEADLINE_S = 120.0

@@ -10,9 +10,9 @@ import torch.distributed as dist
 
 import ina.torch
 from tests.torch.death_cases import Training
-from tests.torch.launch import launch
-from tests.torch.runs import Run
-from tests.torch.services import Services
+from tests.worlds.processes.launch import launch
+from tests.worlds.processes.runs import Run
+from tests.worlds.processes.services import Services
 
 _WORKERS = 3
 

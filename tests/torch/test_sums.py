@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.torch.launch import launch
 from tests.torch.sum_cases import FLOATS, LENGTHS, all_sums
+from tests.worlds.processes.launch import launch
 
 
 @pytest.mark.parametrize("loss", ["0", "0.05"])

@@ -16,7 +16,7 @@ from torch.distributed.distributed_c10d import _abort_process_group, _set_pg_tim
 from ina.host.errors import OperationTimeoutError
 from ina.torch import ProcessGroupIna, errors, seat
 from ina.torch.deadlines import Deadlines
-from tests.torch.manual_session import ManualSession
+from tests.worlds.fakes.manual_session import ManualSession
 
 _LIMIT = timedelta(seconds=20)
 _SOON = timedelta(milliseconds=50)

@@ -8,7 +8,7 @@ import pytest
 
 from ina.controller.embedded import Embedded
 from tests.torch import group_cases
-from tests.torch.launch import finish, launch, outcome, start
+from tests.worlds.processes.launch import finish, launch, outcome, start
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from types import MappingProxyType
 import pytest
 
 from tests.torch.death_cases import Training
-from tests.torch.fabric_services import HOSTS, LEAVES, SPINE, FabricServices, leaf_of
-from tests.torch.runs import FOREVER, Run
+from tests.worlds.processes.fabric_services import HOSTS, LEAVES, SPINE, FabricServices, leaf_of
+from tests.worlds.processes.runs import FOREVER, Run
 
 RANKS = len(HOSTS)
 RACK = tuple(rank for rank in range(RANKS) if leaf_of(rank) == LEAVES[0])

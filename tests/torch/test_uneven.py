@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from tests.torch.launch import launch
+from tests.worlds.processes.launch import launch
 
 STEPS = 4
 

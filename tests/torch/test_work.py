@@ -23,7 +23,7 @@ from ina.torch import errors, seat
 from ina.torch.embedded import HOST
 from ina.torch.env import Settings
 from ina.torch.rendezvous import meet
-from tests.torch.manual_session import ManualSession
+from tests.worlds.fakes.manual_session import ManualSession
 
 
 @pytest.fixture

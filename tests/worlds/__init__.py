@@ -1,1 +1,1 @@
-"""What tests need of the world around ina: event loops, processes."""
+"""What tests have in place of the world: fakes, virtual networks, processes; no test is in here."""

@@ -16,7 +16,7 @@ from ina.host.errors import (
 )
 from ina.host.member.latch import _ANSWER_S
 from ina.rpc import controller_pb2 as pb2
-from tests.host.member.bench import in_virtual_time, now_s, started
+from tests.worlds.virtual.member import in_virtual_time, now_s, started
 
 LOST, GONE = WorkerLostError("rank 1 has left"), SwitchLostError("gone")
 CORRUPTION = SimpleNamespace(

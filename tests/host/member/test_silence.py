@@ -12,7 +12,7 @@ import pytest
 from ina.host.errors import JobEndedError, SwitchLostError, WorkerLostError
 from ina.host.member.client import CallError
 from ina.rpc import controller_pb2 as pb2
-from tests.host.member.bench import (
+from tests.worlds.virtual.member import (
     AWAY,
     HEARTBEAT_S,
     LEASE_S,

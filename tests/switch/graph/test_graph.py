@@ -16,7 +16,7 @@ from ina.protocol.emit import ROOT
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 from ina.switch.graph import draw_program
 from ina.switch.ir import load_program
-from tests.switch.p4runtime.client import PROGRAMS as FEATURES
+from tests.worlds.fakes.p4runtime import PROGRAMS as FEATURES
 
 SVG = "{http://www.w3.org/2000/svg}"
 PROGRAMS = sorted((Path(__file__).parent.parent / "programs").glob("*.json"))

@@ -11,7 +11,7 @@ import pytest
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from ina.switch.targets import default_target
-from tests.switch.p4runtime.client import Client, code_of, errors_of, features_config
+from tests.worlds.fakes.p4runtime import Client, code_of, errors_of, features_config
 
 Connect = Callable[..., Client]
 

@@ -7,8 +7,8 @@ from finsy.proto import U128, p4r, rpc_code
 
 from ina.switch.p4runtime.arbitration import Arbitration, Client
 from ina.switch.p4runtime.status import StatusError
-from tests.switch.p4runtime.client import entry, exact, features_config, update
 from tests.switch.p4runtime.conftest import Connect, refused
+from tests.worlds.fakes.p4runtime import entry, exact, features_config, update
 
 
 def test_highest_id_is_primary(connect: Connect) -> None:

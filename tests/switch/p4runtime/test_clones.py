@@ -9,9 +9,9 @@ from finsy.proto import p4r, rpc_code
 
 from ina.switch.server import SoftSwitch
 from tests.switch.ir.small import back, field, number, op, small_program
-from tests.switch.p4runtime.client import Client
 from tests.switch.p4runtime.conftest import Connect, update_refused
 from tests.switch.p4runtime.small import small_config
+from tests.worlds.fakes.p4runtime import Client
 
 CPU_PORT = 510
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from ina.cli.main import run
-from tests.switch.p4runtime.client import PROGRAMS, Client, features_config
-from tests.switch.p4runtime.command import command, running_switch
 from tests.switch.ports.conftest import wait_until
+from tests.worlds.fakes.p4runtime import PROGRAMS, Client, features_config
+from tests.worlds.processes.switch import command, running_switch
 
 INFO = str(PROGRAMS / "features.p4info.txtpb")
 PROGRAM = str(PROGRAMS / "features.json")

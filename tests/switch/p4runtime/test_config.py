@@ -7,8 +7,8 @@ import json
 import pytest
 from finsy.proto import p4r, rpc_code
 
-from tests.switch.p4runtime.client import Client, entry, exact, features_config
 from tests.switch.p4runtime.conftest import Connect, refused
+from tests.worlds.fakes.p4runtime import Client, entry, exact, features_config
 
 Set = p4r.SetForwardingPipelineConfigRequest
 Get = p4r.GetForwardingPipelineConfigRequest

@@ -8,9 +8,9 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
 from ina.switch.server import SoftSwitch
-from tests.switch.p4runtime.client import IDS, Client, entry, exact
 from tests.switch.p4runtime.conftest import update_refused
 from tests.switch.ports.conftest import wait_until
+from tests.worlds.fakes.p4runtime import IDS, Client, entry, exact
 
 MAC = "00:00:00:00:00:05"
 FRAME = bytes(Ether(dst=MAC, src="00:00:00:00:00:09", type=0x0800) / IP(dst="10.1.2.3") / UDP())

@@ -13,7 +13,7 @@ from ina.protocol import codec
 from ina.protocol.codec import Header
 from ina.switch.server import SoftSwitch
 from tests.switch.p4runtime.conftest import Connect
-from tests.switch.p4runtime.pool import PORT, PoolJob, local_workers, pool_config
+from tests.worlds.processes.pool import PORT, PoolJob, local_workers, pool_config
 
 DATAGRAMS = 100_000
 ROUNDS = 500

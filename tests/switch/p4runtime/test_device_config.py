@@ -9,7 +9,9 @@ from finsy.proto import p4r, rpc_code
 
 from ina.switch.server import SoftSwitch
 from ina.switch.targets import default_target
-from tests.switch.p4runtime.client import (
+from tests.switch.p4runtime.conftest import Connect, refused
+from tests.switch.p4runtime.test_multicast import FRAME, group
+from tests.worlds.fakes.p4runtime import (
     IDS,
     Client,
     entry,
@@ -18,8 +20,6 @@ from tests.switch.p4runtime.client import (
     lpm,
     optional,
 )
-from tests.switch.p4runtime.conftest import Connect, refused
-from tests.switch.p4runtime.test_multicast import FRAME, group
 
 Set = p4r.SetForwardingPipelineConfigRequest
 ROW = entry("bridge", "forward", (b"\x01",), match=[exact(b"\x05")])

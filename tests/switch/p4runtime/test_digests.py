@@ -13,9 +13,9 @@ from ina.switch.pipeline import Pipeline
 from ina.switch.server import SoftSwitch
 from ina.switch.targets import default_target
 from tests.switch.ir.small import Json, back, number, op, small_program
-from tests.switch.p4runtime.client import Client
 from tests.switch.p4runtime.conftest import Connect, refused, update_refused
 from tests.switch.p4runtime.small import small_config
+from tests.worlds.fakes.p4runtime import Client
 
 ID = 0x17000001
 BIT8 = "bitstring { bit { bitwidth: 8 } }"

@@ -11,9 +11,9 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
 from ina.switch.server import SoftSwitch
-from tests.switch.p4runtime.client import Client, entry, lpm, optional
 from tests.switch.p4runtime.conftest import Connect, update_refused
 from tests.switch.ports.conftest import wait_until
+from tests.worlds.fakes.p4runtime import Client, entry, lpm, optional
 
 FRAME = bytes(Ether(dst="00:00:00:00:00:05", src="00:00:00:00:00:09") / IP(dst="10.1.2.3") / UDP())
 

@@ -9,9 +9,9 @@ import numpy as np
 from ina.switch.ports import AfPacketPort, Port
 from ina.switch.server import SoftSwitch
 from ina.switch.targets import default_target
-from tests.switch.p4runtime.client import Client
-from tests.switch.p4runtime.pool import PoolJob, Worker, pool_config
-from tests.switch.ports.namespaces import hosts, ip
+from tests.worlds.fakes.p4runtime import Client
+from tests.worlds.processes.namespaces import hosts, ip
+from tests.worlds.processes.pool import PoolJob, Worker, pool_config
 
 WORKERS, VALUES, ROUNDS = 3, 256, 20
 SWITCH_ADDRESS, SWITCH_MAC = "10.77.0.254", "02:00:0a:4d:00:fe"

@@ -23,8 +23,9 @@ from ina.switch.pipeline import Pipeline
 from ina.switch.targets import default_target
 from ina.testing.frames import SWITCH_IPV4, Frame
 from ina.testing.ordinary import ordinary_frame
-from tests.switch.p4runtime.client import features_config, update
-from tests.switch.p4runtime.pool import (
+from tests.switch.p4runtime.test_multicast import group
+from tests.worlds.fakes.p4runtime import features_config, update
+from tests.worlds.processes.pool import (
     PORT,
     SLOTS,
     PoolJob,
@@ -32,7 +33,6 @@ from tests.switch.p4runtime.pool import (
     local_workers,
     pool_config,
 )
-from tests.switch.p4runtime.test_multicast import group
 
 Set = p4r.SetForwardingPipelineConfigRequest
 VALUES = 64

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from finsy.proto import p4r, rpc_code
 
-from tests.switch.p4runtime.client import (
+from tests.switch.p4runtime.conftest import update_refused
+from tests.worlds.fakes.p4runtime import (
     Client,
     between,
     entry,
@@ -16,7 +17,6 @@ from tests.switch.p4runtime.client import (
     optional,
     ternary,
 )
-from tests.switch.p4runtime.conftest import update_refused
 
 BAD = rpc_code.INVALID_ARGUMENT
 

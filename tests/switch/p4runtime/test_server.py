@@ -27,9 +27,9 @@ from ina.switch.ports import (
 )
 from ina.switch.server import SoftSwitch
 from ina.switch.targets import default_target
-from tests.switch.p4runtime.client import Client, entry, exact, features_config, lpm, update
 from tests.switch.ports.conftest import wait_until
 from tests.switch.ports.test_pcap import frames_of, pcap_bytes
+from tests.worlds.fakes.p4runtime import Client, entry, exact, features_config, lpm, update
 
 
 def open_files() -> list[str]:

@@ -15,7 +15,7 @@ from finsy.proto import rpc_code
 from ina.switch import server
 from ina.switch.ports import UdpPort
 from ina.switch.targets import default_target
-from tests.switch.p4runtime.client import Client
+from tests.worlds.fakes.p4runtime import Client
 
 PING_S = 1.0  # gRPC can no less
 SILENCE_S = 8.0  # both times and a slow machine; gRPC's own would be a minute

@@ -16,8 +16,8 @@ from ina.switch.p4runtime.arbitration import MAX_ROLES
 from ina.switch.p4runtime.status import StatusError
 from ina.switch.p4runtime.streams import MAX_STREAMS, MAX_STREAMS_A_PEER, StreamLimit
 from ina.switch.server import SoftSwitch
-from tests.switch.p4runtime.client import DEADLINE_S, Client, features_config
 from tests.switch.p4runtime.conftest import Connect, refused
+from tests.worlds.fakes.p4runtime import DEADLINE_S, Client, features_config
 
 IDLE = 200
 

@@ -10,7 +10,9 @@ from scapy.layers.inet import IP
 from scapy.layers.l2 import Ether
 
 from ina.switch.server import SoftSwitch
-from tests.switch.p4runtime.client import (
+from tests.switch.p4runtime.conftest import refused, update_refused
+from tests.switch.ports.conftest import wait_until
+from tests.worlds.fakes.p4runtime import (
     IDS,
     Client,
     between,
@@ -22,8 +24,6 @@ from tests.switch.p4runtime.client import (
     ternary,
     update,
 )
-from tests.switch.p4runtime.conftest import refused, update_refused
-from tests.switch.ports.conftest import wait_until
 
 BAD = rpc_code.INVALID_ARGUMENT
 BRIDGE = entry("bridge", "forward", (b"\x01",), match=[exact(b"\x05")])

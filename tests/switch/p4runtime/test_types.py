@@ -9,8 +9,8 @@ from finsy.proto import p4r, rpc_code
 
 from ina.switch.ir import load_program
 from ina.switch.p4runtime.schema import build_schema
-from tests.switch.p4runtime.client import Client, Ids, config_of, entry, exact, p4info_of
 from tests.switch.p4runtime.conftest import Connect, refused, update_refused
+from tests.worlds.fakes.p4runtime import Client, Ids, config_of, entry, exact, p4info_of
 
 IDS = Ids(p4info_of("types"))
 CPU_PORT = b"\x01\xfe"

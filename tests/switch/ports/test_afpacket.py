@@ -14,7 +14,7 @@ from scapy.packet import Raw
 
 from ina._native import switch as native
 from tests.switch.ports.conftest import OTHER_PORT, Reflector, wait_until
-from tests.switch.ports.namespaces import Host, hosts, ip
+from tests.worlds.processes.namespaces import Host, hosts, ip
 
 UDP_SEGMENT = 103
 Run = Callable[..., native.PortLoop]

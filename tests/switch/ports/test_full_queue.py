@@ -14,9 +14,9 @@ from ina import netns
 from ina._native import switch as native
 from ina.host import Session, WorkerOptions
 from ina.netns import End
-from tests.host.tickets import direct_ticket
 from tests.switch.ports.conftest import Reflector, wait_until
-from tests.switch.ports.namespaces import Host, hosts, ip
+from tests.worlds.fakes.tickets import direct_ticket
+from tests.worlds.processes.namespaces import Host, hosts, ip
 
 OURS = "10.77.0.254"
 PACKETS, BYTES, COPIES = 1500, 1400, 60

@@ -16,7 +16,8 @@ import pytest
 
 from ina._native import switch as native
 from tests.switch.ports.conftest import OTHER_PORT, Reflector, wait_until
-from tests.switch.ports.shm_worker import (
+from tests.switch.ports.test_pcap import frames_of
+from tests.worlds.processes.shm_worker import (
     HEADER_BYTES,
     IN_OWN_FRAME,
     VERSION,
@@ -24,8 +25,7 @@ from tests.switch.ports.shm_worker import (
     connect,
     say_hello,
 )
-from tests.switch.ports.test_pcap import frames_of
-from tests.threads import NewThreads
+from tests.worlds.processes.threads import NewThreads
 
 FRAME_HEADER_BYTES = 42
 FIRST_ADDRESS = 0x7F400001  # 127.64.0.1

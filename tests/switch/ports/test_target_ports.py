@@ -15,7 +15,7 @@ from ina.switch.server import SoftSwitch
 from ina.switch.stats import SwitchStats
 from ina.switch.target import Image, ReadProgram, Target
 from ina.switch.targets import default_target
-from tests.switch.p4runtime.client import features_config
+from tests.worlds.fakes.p4runtime import features_config
 
 STATS = SwitchStats({}, 0, 0, 7, 0, 0)
 

@@ -12,7 +12,7 @@ from scapy.packet import Raw
 
 from ina._native import switch as native
 from tests.switch.ports.conftest import Reflector, wait_until
-from tests.switch.ports.namespaces import hosts, ip
+from tests.worlds.processes.namespaces import hosts, ip
 
 Make = Callable[..., Reflector]
 Run = Callable[..., native.PortLoop]

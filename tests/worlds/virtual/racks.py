@@ -13,7 +13,7 @@ from scapy.utils import wrpcap
 from ina.protocol.codec import Header, encode
 from ina.protocol.spec import NO_FLAGS, UDP_PORT, Flag, path_of
 from ina.protocol.switch_model import Attachment, ModelJob, Parent, SwitchModel
-from tests.pcap.exchange import BEGIN_S, JOB, SLOTS, STEP_S, VALUES, frame
+from tests.worlds.virtual.exchange import BEGIN_S, JOB, SLOTS, STEP_S, VALUES, frame
 
 SPINE, LEAVES = "10.0.255.254", ("10.0.1.254", "10.0.2.254")
 HOSTS = ("10.0.1.1", "10.0.1.2", "10.0.2.1")

@@ -1,4 +1,4 @@
-"""Windows in Python that the tests name: ``tests.congestion.windows:Still``."""
+"""Windows in Python that the tests name: ``tests.worlds.virtual.windows:Still``."""
 
 from __future__ import annotations
 

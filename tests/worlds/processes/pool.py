@@ -27,7 +27,7 @@ from ina.protocol.addresses import mac_of
 from ina.protocol.codec import Header
 from ina.protocol.spec import Kind
 from ina.switch.p4runtime.config import config_from_files
-from tests.switch.p4runtime.client import update
+from tests.worlds.fakes.p4runtime import update
 
 SLOTS = 8
 """Of each job."""

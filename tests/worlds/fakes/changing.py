@@ -11,7 +11,7 @@ from ina.controller.jobs.changes import Told
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.forest import forest_of
 from ina.trees.tree import Node, Tree
-from tests.controller.racks import Racks
+from tests.worlds.fakes.racks import Racks
 
 S = 17
 """From which operation on rank 0 wants to change."""

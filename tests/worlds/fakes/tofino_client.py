@@ -14,7 +14,7 @@ from typing import Any
 
 import grpc
 
-from tests.southbound.fake_server import SERVERS, FakeRpcError, FakeTofino, FieldInfo, TableInfo
+from tests.worlds.fakes.tofino import SERVERS, FakeRpcError, FakeTofino, FieldInfo, TableInfo
 
 _POLL_S = 0.02
 

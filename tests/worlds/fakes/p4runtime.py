@@ -14,7 +14,7 @@ from finsy.proto import U128, p4i, p4r, p4r_grpc, rpc_code, rpc_status
 from google.protobuf import text_format
 
 DEADLINE_S = 20
-PROGRAMS = Path(__file__).parent / "programs"
+PROGRAMS = Path(__file__).parents[2] / "switch/p4runtime/programs"
 DEVICE = 1
 
 

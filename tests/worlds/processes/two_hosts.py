@@ -13,8 +13,8 @@ from typing import Any
 
 from ina import netns
 from ina.netns import End, NetnsError, ip, within
-from tests.stand_ins import python
-from tests.switch.ports.namespaces import require_root
+from tests.worlds.processes.namespaces import require_root
+from tests.worlds.processes.stand_ins import python
 
 SERVER_DATA, CLIENT_DATA = "10.77.0.1", "10.77.0.2"
 SERVER_CONTROL, CLIENT_CONTROL = "10.77.1.1", "10.77.1.2"

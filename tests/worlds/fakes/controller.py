@@ -16,8 +16,8 @@ from ina.protocol.spec import RESULTS_UDP_PORT, VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc as rpc
 from ina.rpc.channel import BEARABLE_PINGS
-from tests.host.tickets import tree_message
-from tests.host.udp_model import UdpModel
+from tests.worlds.fakes.tickets import tree_message
+from tests.worlds.fakes.udp_model import UdpModel
 
 JOB, EPOCH = 3, 0x2_0001
 

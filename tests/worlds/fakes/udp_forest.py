@@ -15,7 +15,7 @@ from ina.host.udp import UdpLink
 from ina.protocol.codec import encode
 from ina.protocol.peer import Peer
 from ina.protocol.switch_model import Attachment
-from tests.host.trees import Forest, Node
+from tests.worlds.virtual.trees import Forest, Node
 
 _WORKERS = "127.0.0.1"
 _NETWORK = int(IPv4Address("127.0.1.0"))

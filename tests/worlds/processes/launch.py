@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ina import netns
-from tests.forks import context
+from tests.worlds.processes.forks import context
 
 Case = Callable[[int, int], Any]
 

@@ -14,7 +14,7 @@ import grpc
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import OperatorStub
 from tests.torch.death_cases import Outcome, Training
-from tests.torch.launch import finish, outcome, start
+from tests.worlds.processes.launch import finish, outcome, start
 
 DEADLINE_S = 60.0
 FOREVER = 1_000_000

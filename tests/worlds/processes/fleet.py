@@ -6,8 +6,8 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from tests.torch.fabric_services import SPINE, FabricServices
-from tests.torch.services import Service
+from tests.worlds.processes.fabric_services import SPINE, FabricServices
+from tests.worlds.processes.services import Service
 
 AGGREGATOR = "agg"
 CONTROLLER, STANDBY = "controller", "standby"

@@ -21,7 +21,7 @@ from ina.sim.loop import VirtualLoop
 from ina.sim.process import Process
 from ina.sim.seat import SimShared
 from ina.sim.task_driver import TaskDriver
-from tests.host.tickets import direct_ticket
+from tests.worlds.fakes.tickets import direct_ticket
 
 LEASE_S, HEARTBEAT_S = 10.0, 2.0
 AWAY = CallError(grpc.StatusCode.UNAVAILABLE, "connection refused")

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tests.forks import Command, start_ina
+from tests.worlds.processes.forks import Command, start_ina
 
 _START_TIMEOUT_S = 60.0
 _END_TIMEOUT_S = 10.0

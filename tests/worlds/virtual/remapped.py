@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ina.host import Handle, Session
 from ina.testing import numerics
 from tests.host.test_worker_core import INT32, random_parts
-from tests.host.udp_model import UdpModel
+from tests.worlds.fakes.udp_model import UdpModel
 
 JOB = 7
 DTYPES = (INT32, *numerics.FLOATS)

@@ -7,7 +7,7 @@ import numpy as np
 from ina._native.congestion import Choice
 from ina.protocol.spec import HEADER_BYTES
 from ina.sim.ways import Way
-from tests.host.star import Star
+from tests.worlds.virtual.star import Star
 
 GBIT = 10**9
 ANY = 1 << 30

@@ -18,8 +18,8 @@ from ina.protocol.codec import decode_header, encode
 from ina.protocol.collective import REDUCTIONS, Collective
 from ina.protocol.spec import UDP_PORT
 from ina.protocol.switch_model import Attachment
-from tests.host.cores import EPOCH, SECOND, Array
-from tests.host.trees import Forest, Node
+from tests.worlds.virtual.cores import EPOCH, SECOND, Array
+from tests.worlds.virtual.trees import Forest, Node
 
 LIMIT_NS = 600 * SECOND
 HOP_NS = 5_000

@@ -18,8 +18,8 @@ import pytest
 from ina.emulate import namespaces, remains
 from ina.emulate.programming import SwitchPlan
 from ina.tables.values import Entry
-from tests.forks import Running, run_ina
-from tests.switch.ports.namespaces import require_root
+from tests.worlds.processes.forks import Running, run_ina
+from tests.worlds.processes.namespaces import require_root
 
 READY_TIMEOUT_S = 240.0
 ALL_REDUCE = """

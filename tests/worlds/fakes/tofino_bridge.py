@@ -13,8 +13,8 @@ from typing import Any
 from ina.p4 import compiled
 from ina.tables.values import Counter, DefaultAction, Entry, EntryCounter, Group
 from ina.testing.control_plane import P4RuntimeClient
-from tests.southbound.fake_server import SERVERS, FakeTofino, Key, TableInfo, Values
 from tests.southbound.schema import PIPE, from_p4info
+from tests.worlds.fakes.tofino import SERVERS, FakeTofino, Key, TableInfo, Values
 
 VALUES = 64
 VARIABLE = "INA_TEST_SOFT_SWITCH"

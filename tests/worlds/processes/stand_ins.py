@@ -29,8 +29,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tests.forks import context
 from tests.selection import LONG
+from tests.worlds.processes.forks import context
 
 _SPACES = {"net": 0x4000_0000, "mnt": 0x0002_0000}
 """What ``ip netns exec`` changes, by its name below /proc/PID/ns: CLONE_NEWNET, CLONE_NEWNS."""

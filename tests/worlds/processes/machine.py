@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ina.rpc.generate import ROOT
-from tests.docs.network import PrivateNetwork
+from tests.worlds.processes.page_network import PrivateNetwork
 
 DEPLOY = ROOT / "deploy"
 RUN_S = 150.0

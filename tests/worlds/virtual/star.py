@@ -19,8 +19,8 @@ from ina.protocol.collective import REDUCTIONS, Collective
 from ina.sim.fabric import VirtualFabric
 from ina.sim.topology import laid
 from ina.sim.ways import Way
-from tests.host.cores import EPOCH, JOB, MS, SECOND, Array, worker_config
-from tests.sim.hand_job import admit, setup_on
+from tests.worlds.virtual.cores import EPOCH, JOB, MS, SECOND, Array, worker_config
+from tests.worlds.virtual.hand_job import admit, setup_on
 
 FOREVER_NS = 2**63 - 1
 FAILURES = (

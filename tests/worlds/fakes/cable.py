@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from ina.netns import End, NetnsError, add_pairs
 from ina.netns import ip as ip_in
-from tests.security.tap import Meddler
-from tests.switch.ports.namespaces import Host
+from tests.worlds.fakes.tap import Meddler
+from tests.worlds.processes.namespaces import Host
 
 _SOL_PACKET, _PACKET_VNET_HDR = 263, 15  # of Linux; Python has no names for them
 _VNET_HEADER = struct.Struct("=BBHHHH")  # flags, gso_type, hdr_len, gso_size, csum_start, csum_off

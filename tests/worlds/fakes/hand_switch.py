@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ina._native.host import RtoLimits, Transport, WorkerConfig
 from ina.protocol.codec import Header, Values, decode, encode
 from ina.protocol.spec import Flag, Kind
-from tests.switch.ports.shm_worker import (
+from tests.worlds.processes.shm_worker import (
     CONTROL_BYTES,
     HEADER_BYTES,
     IN_OWN_FRAME,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from tests.torch.services import Service
+from tests.worlds.processes.services import Service
 
 LEAVES, SPINE = ("leaf1", "leaf2"), "spine"
 HOSTS = ("127.0.1.1", "127.0.1.2", "127.0.2.1", "127.0.2.2")
@@ -33,7 +33,7 @@ class _Switch:
 
 
 class FabricServices:
-    """As :class:`~tests.torch.services.Services`, of three switches."""
+    """As :class:`~tests.worlds.processes.services.Services`, of three switches."""
 
     def __init__(
         self, folder: Path, *, lease_s: float, loss_s: float, spines: Sequence[str] = (SPINE,)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from ina.cli import main
-from tests.stand_ins import python
+from tests.worlds.processes.stand_ins import python
 
 TIMEOUT_S = 60.0
 # A child that was told to stop gets this long to be gone.

@@ -19,7 +19,7 @@ from ina.protocol.codec import encode
 from ina.protocol.peer import Peer
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT
 from ina.protocol.switch_model import Attachment, ModelJob, Sharing, SwitchModel
-from tests.host.tickets import direct_ticket
+from tests.worlds.fakes.tickets import direct_ticket
 
 
 @contextmanager

@@ -46,7 +46,13 @@ def _kill_children() -> None:
 
 # What is not installed is left out. Pytest, for a fork imports its parent's main module.
 context.set_forkserver_preload(
-    ["tests.quiet_grpc", "pytest", "tests.torch.preload", "tests.controller.preload", "tests.forks"]
+    [
+        "tests.quiet_grpc",
+        "pytest",
+        "tests.torch.preload",
+        "tests.controller.preload",
+        "tests.worlds.processes.forks",
+    ]
 )
 
 
