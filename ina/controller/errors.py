@@ -38,6 +38,10 @@ class QuotaError(NoRoomError):
     """A tenant's quota is in use; there may be room for others."""
 
 
+class SlotQuotaError(QuotaError):
+    """Its quota of slots, which it has again when its other jobs shrink."""
+
+
 class QueuedError(UnavailableError):
     """The job waits for slots: ask again, its place in the queue is kept for a while."""
 

@@ -11,7 +11,7 @@ import pytest
 from ina.controller import retry
 from ina.controller.change import Word
 from ina.controller.config import JobsConfig, TenantConfig
-from ina.controller.errors import NoRoomError, QuotaError
+from ina.controller.errors import NoRoomError, QueuedError, QuotaError
 from ina.controller.job import Job, JobSpec
 from ina.controller.jobs import rounds
 from ina.controller.jobs.admission import Admission
@@ -378,6 +378,25 @@ def test_over_a_tree_a_policy_gives_as_many_as_the_quota_leaves_on_each_switch()
     for policy, quota, needs in (("priority", 11, "12 more: 4"), ("static", 47, "48 more: 16")):
         with pytest.raises(QuotaError, match=f"this needs {needs} on each of 3 switches, "):
             asyncio.run(scenario(policy, quota))
+
+
+async def test_others_shrink_for_a_job_that_waits_for_its_quota_of_slots_alone() -> None:
+    bench = Bench("equal", slots=64)
+    await bench.start()
+    job = await bench.run("j")
+    for quota in (TenantConfig(jobs=1), TenantConfig(workers=2)):
+        bench.racks.registry.admission = Admission({"default": quota})
+        with pytest.raises(QuotaError) as full:
+            await bench.join("late")
+        with pytest.raises(QueuedError, match="quota of tenant"):
+            await bench.memory.wait(
+                JobSpec("late", 2, mode="pool", queue_s=100.0), full.value, None, 0.0
+            )
+        await bench.settle()
+        assert "late" in bench.memory.queue
+        assert job.slots == 64
+    bench.racks.registry.admission = Admission({"default": TenantConfig(slots=64)})
+    assert ((await bench.run("late", queue_s=100.0)).slots, job.slots) == (32, 32)
 
 
 async def test_at_one_switch_a_policy_gives_as_many_as_the_quota_leaves() -> None:

@@ -9,7 +9,13 @@ from typing import NamedTuple
 
 from ina import modes
 from ina.controller.config import TenantConfig
-from ina.controller.errors import JobConflictError, JobTokenError, QuotaError, TenantError
+from ina.controller.errors import (
+    JobConflictError,
+    JobTokenError,
+    QuotaError,
+    SlotQuotaError,
+    TenantError,
+)
 from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs import tokens
 
@@ -111,7 +117,8 @@ class Admission:
         ):
             if limit and used + wanted > limit:
                 where = _spread(own) if what == "slots" else ""
-                raise QuotaError(
+                kind = SlotQuotaError if what == "slots" else QuotaError
+                raise kind(
                     f"job {spec.name!r}: quota of tenant {spec.tenant!r}: {used} of {limit} {what}"
                     f" in use, and this needs {wanted} more{where}"
                 )

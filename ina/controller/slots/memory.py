@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from ina import modes
 from ina.controller.config import JobsConfig
-from ina.controller.errors import NoRoomError, QueuedError, QuotaError
+from ina.controller.errors import NoRoomError, QueuedError, QuotaError, SlotQuotaError
 from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.room import Room
@@ -101,12 +101,14 @@ class Memory(Room):
         A job to which its policy gives slots waits for others to be resized, whatever it says.
         """
         queue_s = spec.queue_s
-        stands_aside = isinstance(error, QuotaError) or not modes.of(spec.mode).is_sized
+        is_sized, of_quota = modes.of(spec.mode).is_sized, isinstance(error, QuotaError)
+        stands_aside = of_quota or not is_sized
         if not stands_aside and self.sizing.would_have(spec, switches):
             queue_s = max(queue_s, MAKE_ROOM_S)
-        waits_already = any(it.name == spec.name for it in self.queue.demands())
+        waits_already = spec.name in self.queue
         place = self.queue.enter(self.sizing.demand_of(spec), queue_s)
         place.stands_aside = stands_aside
+        place.gains = is_sized and (not of_quota or isinstance(error, SlotQuotaError))
         if not waits_already and queue_s > 0:
             self.decisions.add(spec.name, "wait", f"for {queue_s:g} s at most: {error}")
             self.kicked.set()

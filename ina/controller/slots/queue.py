@@ -27,6 +27,8 @@ class Waiting:
     callers: int = 0
     stands_aside: bool = False
     """What it waits for is not slots of the switch: others need not wait for it."""
+    gains: bool = True
+    """It may begin when others shrink."""
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -41,6 +43,10 @@ class SlotQueue:
     def __len__(self) -> int:
         self._forget()
         return len(self._waiting)
+
+    def __contains__(self, name: str) -> bool:
+        self._forget()
+        return name in self._waiting
 
     def enter(self, demand: Demand, queue_s: float) -> Waiting:
         """A job's place, which it keeps when its workers ask again."""
@@ -66,9 +72,9 @@ class SlotQueue:
         return names[: names.index(demand.name)]
 
     def demands(self) -> list[Demand]:
-        """Of all that wait."""
+        """Of those for which others may shrink."""
         self._forget()
-        return [it.demand for it in self._waiting.values()]
+        return [it.demand for it in self._waiting.values() if it.gains]
 
     def leave(self, name: str) -> None:
         """A job has its slots, or gives up. The next one may be served."""
