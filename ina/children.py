@@ -10,17 +10,10 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
-
-
-def end_with_parent() -> None:
-    """In a child of multiprocessing: from now on it is killed as soon as its parent has ended."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None, "this is no child of multiprocessing"
-    _when(parent.join)
 
 
 @contextmanager
@@ -45,12 +38,9 @@ def worker_processes(count: int) -> Iterator[ProcessPoolExecutor]:
 def _begin(seen: Connection) -> None:
     """``seen``: nothing is ever sent; its end comes when nobody holds the other end any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _when(lambda: seen.poll(None))
 
-
-def _when(ended: Callable[[], object]) -> None:
     def follow() -> None:
-        ended()
+        seen.poll(None)
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=follow, name="end-with-parent", daemon=True).start()

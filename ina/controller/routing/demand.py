@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf
 
 import numpy as np
 
@@ -72,9 +71,3 @@ class Demand:
     def training_s(self, communication_s: float) -> float:
         """A step, of which communication takes so long."""
         return self.compute_s + max(0.0, communication_s - self.overlap_s)
-
-    def host_s(self, network: Network) -> float:
-        """Seconds of a step's communication on the slowest cable of a host, alone on it."""
-        hosts, ranks = np.unique(self._hosts, return_counts=True)
-        rates = network.host_rates[hosts]
-        return float(np.max(self.step_bytes * ranks / rates)) if not (rates == inf).all() else 0.0

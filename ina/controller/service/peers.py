@@ -16,7 +16,13 @@ from ina.controller.retry import wait_for
 from ina.controller.service.supervisor import Supervisor
 from ina.controller.store import open_database
 from ina.controller.store.interface import Transaction
-from ina.controller.store.rows import Peer, get_peers, holder, put_peer, remove_peer
+from ina.controller.store.rows import (
+    Candidate,
+    get_candidates,
+    holder,
+    put_candidate,
+    remove_candidate,
+)
 from ina.errors import InaError
 from ina.rpc import controller_pb2 as pb2
 
@@ -43,7 +49,7 @@ class Peers:
         self._task: asyncio.Task[None] | None = None
         self._lock = threading.Lock()
         self._is_closed = False  # a look that was given up may still be under way, in its thread
-        self._former: Peer | None = None
+        self._former: Candidate | None = None
         """Who was primary at the last look, but for this controller."""
         self._told: dict[str, tuple[str, ...]] = {}
         self._trouble = ""
@@ -68,7 +74,7 @@ class Peers:
 
     async def look(self) -> None:
         """Says how it is configured, and looks at the others. Raises :class:`StoreError`."""
-        own = Peer(self._name, self._digests, self._unix_s())
+        own = Candidate(self._name, self._digests, self._unix_s())
         others, primary = await asyncio.to_thread(self._exchange, own)
         if primary == self._name and self._former is not None:
             self._tell_of_former(self._former)
@@ -95,19 +101,19 @@ class Peers:
             self._kick.clear()
             await wait_for(self._kick, LOOK_S)
 
-    def _exchange(self, own: Peer) -> tuple[list[Peer], str]:
+    def _exchange(self, own: Candidate) -> tuple[list[Candidate], str]:
         """What the others have said, and which is primary."""
         with self._lock, self._transaction() as db:
             if self._is_closed:
                 return [], ""
-            found = [it for it in get_peers(db) if it.name != own.name]
-            put_peer(db, own, own.seen_unix_s - GONE_S)
+            found = [it for it in get_candidates(db) if it.name != own.name]
+            put_candidate(db, own, own.seen_unix_s - GONE_S)
             return found, holder(db)
 
     def _take_back(self) -> None:
         with self._lock, self._transaction() as db:
             self._is_closed = True
-            remove_peer(db, self._name)
+            remove_candidate(db, self._name)
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[Transaction]:
@@ -129,7 +135,7 @@ class Peers:
                 _log.info("%s is configured as this controller is", name)
         self._told = found
 
-    def _tell_of_former(self, former: Peer) -> None:
+    def _tell_of_former(self, former: Candidate) -> None:
         if keys := differences(self._digests, former.digests):
             _log.warning(
                 "took over from %s with another configuration: %s; from now on what this"

@@ -177,8 +177,8 @@ def _value(what: str, text: str, kind: type[_T]) -> _T:
 
 
 @dataclass(frozen=True)
-class Peer:
-    """A controller."""
+class Candidate:
+    """A controller that stands for the lead: it is primary, or would be."""
 
     name: str
     digests: dict[str, str]
@@ -186,24 +186,25 @@ class Peer:
     """When it wrote this, by its own clock."""
 
 
-def get_peers(db: Transaction) -> list[Peer]:
+def get_candidates(db: Transaction) -> list[Candidate]:
     """All that are kept, by name."""
     found = db.execute("SELECT name, digests, seen_unix_s FROM controllers ORDER BY name")
     return [
-        Peer(name, msgspec.json.decode(text, type=dict[str, str]), seen_unix_s)
+        Candidate(name, msgspec.json.decode(text, type=dict[str, str]), seen_unix_s)
         for name, text, seen_unix_s in found
     ]
 
 
-def put_peer(db: Transaction, peer: Peer, forget_before_unix_s: float) -> None:
+def put_candidate(db: Transaction, candidate: Candidate, forget_before_unix_s: float) -> None:
     """Writes one; forgets those of before that time."""
-    remove_peer(db, peer.name)
-    text = msgspec.json.encode(peer.digests).decode()
-    db.execute("INSERT INTO controllers VALUES (?, ?, ?)", (peer.name, text, peer.seen_unix_s))
+    remove_candidate(db, candidate.name)
+    text = msgspec.json.encode(candidate.digests).decode()
+    row = (candidate.name, text, candidate.seen_unix_s)
+    db.execute("INSERT INTO controllers VALUES (?, ?, ?)", row)
     db.execute("DELETE FROM controllers WHERE seen_unix_s < ?", (forget_before_unix_s,))
 
 
-def remove_peer(db: Transaction, name: str) -> None:
+def remove_candidate(db: Transaction, name: str) -> None:
     """It has ended."""
     db.execute("DELETE FROM controllers WHERE name = ?", (name,))
 

@@ -14,7 +14,6 @@ from ina.controller.errors import RoutingError
 from ina.controller.routing.bounds import cut_bound
 from ina.controller.routing.candidates import candidates_of
 from ina.controller.routing.demand import Demand
-from ina.controller.routing.lp_bounds import tree_bound
 from ina.controller.routing.plan import Plan, PlannedTree, Stripe
 from ina.controller.routing.policies.exact import Exact
 from ina.controller.routing.policies.grid import Grid
@@ -74,13 +73,10 @@ def test_trees_of_any_network(seed: int, stripes: int, has_others: bool) -> None
     try:
         if has_others:
             situation = with_others(situation)
-        candidates = [candidates_of(situation.ways, it) for it in situation.demands]
         solved = Exact(limit_s=10.0).solve(situation)
     except RoutingError:
         return
-    best, bound = step_s(situation, solved.plan), tree_bound(situation, candidates)
-    assert tree_bound(situation, candidates, small=0).seconds <= bound.seconds * (1 + 1e-5)
-    assert bound.seconds <= solved.bound.seconds * (1 + 1e-5)
+    best = step_s(situation, solved.plan)
     assert solved.bound.seconds <= best * (1 + 1e-9)
     assert cut_bound(situation.network, situation.demands).seconds <= best * (1 + 1e-9)
 
@@ -112,15 +108,6 @@ def test_prices_choose_as_good_trees_with_one_stripe(processing: float) -> None:
         assert chosen(situation, 10) == pytest.approx(best, rel=1e-5)
     assert min(first) >= 1 - 1e-5
     assert np.mean(first) < 1.25
-
-
-def test_a_bound_of_trees_of_a_large_network() -> None:
-    network = network_of(fat_tree(8), processing=2)
-    jobs = some_jobs(network, 8, seed=0, workers=(12, 16), stripes=8)
-    situation = Situation.of(network, jobs)
-    bound = tree_bound(situation, [candidates_of(situation.ways, it) for it in jobs], small=0)
-    assert bound.what == "LP of trees, folded"
-    assert 1.2 * HOST_S < bound.seconds <= chosen(situation, 1)
 
 
 def test_stripes_may_have_unlike_trees() -> None:

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,7 +22,6 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from ina.children import end_with_parent
 from ina.cli.main import main
 
 
@@ -29,8 +29,15 @@ class _Child(multiprocessing.context.ForkServerProcess):
     """Else a rank, switch or controller whose test is killed (Ctrl-C) goes on for good."""
 
     def run(self) -> None:
-        end_with_parent()
+        threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
         super().run()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 context = multiprocessing.get_context("forkserver")

@@ -11,10 +11,10 @@ from ina.controller.errors import RoutingError
 from ina.controller.routing.bounds import Bound
 from ina.controller.routing.candidates import Candidates, candidates_of
 from ina.controller.routing.grid_lp import GridProgram
-from ina.controller.routing.loads import slots_for
+from ina.controller.routing.loads import Loads, slots_for
 from ina.controller.routing.lp import DEFAULT_LIMIT_S, Program, Solution, Solver
-from ina.controller.routing.lp_bounds import at_least, scale_s, tree_program
-from ina.controller.routing.network import NO_LIMIT
+from ina.controller.routing.lp_bounds import at_least, scale_s
+from ina.controller.routing.network import NO_LIMIT, Network
 from ina.controller.routing.paths import MOST_WAYS
 from ina.controller.routing.plan import Plan, Stripe, merged
 from ina.controller.routing.policy import Situation
@@ -83,9 +83,7 @@ class Exact:
         candidates = [candidates_of(situation.ways, it) for it in situation.demands]
         self._check(sum(map(len, candidates)))
         goal_s = scale_s(situation)
-        program, columns = tree_program(
-            situation.network, situation.base, candidates, goal_s, integral=True
-        )
+        program, columns = _tree_program(situation.network, situation.base, candidates, goal_s)
         _limit_slots(situation, program, candidates, columns)
         found = Solver(
             program,
@@ -115,6 +113,44 @@ class Exact:
             raise RoutingError(
                 f"policy 'exact': a program of {columns} columns: it solves up to {self.largest}"
             )
+
+
+def _tree_program(
+    network: Network,
+    base: Loads,
+    candidates: Sequence[Candidates],
+    goal_s: float,
+) -> tuple[Program, list[range]]:
+    """Its first column is the utilisation; then come, by job, those that say how many stripes each
+    candidate has."""
+    program, columns, first = Program(), [], 1
+    program.columns(1, cost=1.0)
+    for it in candidates:
+        parts = float(it.demand.stripes)
+        program.columns(len(it), upper=parts, integral=True)
+        program.rows(
+            1, ([0] * len(it), np.arange(first, first + len(it)), 1.0), lower=parts, upper=parts
+        )
+        columns.append(range(first, first + len(it)))
+        first += len(it)
+    resource, column, seconds = [], [], []
+    for it, numbers in zip(candidates, columns, strict=True):
+        row, place = np.nonzero(it.seconds)
+        resource.append(it.columns[place])
+        column.append(row + numbers.start)
+        parts = float(it.demand.stripes)
+        seconds.append(it.seconds[row, place] / (goal_s * parts))
+    names, rows = np.unique(np.concatenate(resource), return_inverse=True)
+    program.rows(
+        len(names),
+        (
+            np.concatenate([rows, np.arange(len(names))]),
+            np.concatenate([*column, np.zeros(len(names), dtype=np.int64)]),
+            np.concatenate([*seconds, np.full(len(names), -1.0)]),
+        ),
+        upper=-np.concatenate(base.seconds(network)[:2])[names] / goal_s,
+    )
+    return program, columns
 
 
 def _limit_slots(
