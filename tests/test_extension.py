@@ -12,8 +12,8 @@ import pytest
 from ina import _native, extension
 from ina.extension import StaleExtensionError, check
 from ina.native_sources import sources_sha256
+from tests.layers import NATIVE_OWNERS, imported, modules
 from tests.lines import ROOT
-from tests.test_layers import NATIVE_OWNERS, imported, modules
 
 PARTS = ("ina._native.", *(f"ina.extension.{name}" for name in NATIVE_OWNERS))
 IMPORTERS = sorted(

@@ -10,293 +10,33 @@ from pathlib import Path
 
 import pytest
 
+from tests import borrowing, layers
+from tests.layers import (
+    BELOW,
+    C_TARGET,
+    MAX_KNOWING_C_TARGET,
+    PACKAGE,
+    ROOMS,
+    circles,
+    imported,
+    knows_c_target,
+    modules,
+    offences,
+    package_of,
+    room_of,
+    trespasses,
+    uses_torch,
+)
 from tests.lines import ROOT, counts, table
-
-PACKAGE = ROOT / "ina"
-
-# What each package may import of ina, besides itself. Only downwards, and `controller` and `host`
-# know each other through `rpc` alone.
-BELOW = {
-    "": set(),
-    "errors": set(),
-    "units": set(),
-    "netns": {"errors"},
-    "files": {"errors"},
-    "native_sources": set(),
-    "cache_dir": {"errors"},
-    "children": set(),
-    "document": {"errors"},
-    "extension": {"errors", "native_sources"},
-    "log": {"errors"},
-    "protocol": {"errors"},
-    "rpc": {"errors", "log", "protocol"},
-    "p4": {"cache_dir", "errors", "files", "protocol"},
-    "fabric": {"document", "errors"},
-    "trees": {"errors", "protocol", "p4", "fabric"},
-    "tables": {"errors", "rpc", "p4"},
-    "modes": {"errors", "protocol", "p4", "tables", "trees"},
-    "pcap": {"errors", "protocol"},
-    "metrics": {"errors"},
-    "congestion": {"document", "errors", "extension"},
-    "switch": {
-        *("cache_dir", "errors", "extension", "protocol", "rpc", "p4", "metrics", "tables"),
-    },
-    "host": {
-        *("congestion", "errors", "extension", "log", "modes", "protocol", "rpc", "p4", "metrics"),
-    },
-    "controller": {
-        *("congestion", "errors", "log", "protocol", "rpc", "p4", "metrics", "switch"),
-        *("document", "fabric", "modes", "tables", "trees", "units"),
-    },
-    "doctor": {
-        "cache_dir",
-        "errors",
-        "extension",
-        "units",
-        "protocol",
-        "rpc",
-        "p4",
-        "metrics",
-        "switch",
-        "host",
-        "controller",
-        "fabric",
-        "tables",
-        "trees",
-    },
-    "testing": {
-        "modes",
-        "errors",
-        "extension",
-        "netns",
-        "protocol",
-        "rpc",
-        "p4",
-        "metrics",
-        "switch",
-        "controller",
-        "fabric",
-        "tables",
-        "trees",
-    },
-    "emulate": {
-        "errors",
-        "netns",
-        "protocol",
-        "rpc",
-        "p4",
-        "switch",
-        "controller",
-        "fabric",
-        "tables",
-        "trees",
-    },
-    "torch": {
-        "congestion",
-        "modes",
-        "errors",
-        "log",
-        "units",
-        "protocol",
-        "rpc",
-        "p4",
-        "metrics",
-        "switch",
-        "host",
-        "controller",
-        "fabric",
-        "tables",
-        "trees",
-    },
-    "sim": {
-        *("congestion", "errors", "extension", "pcap", "protocol", "rpc", "p4", "switch", "host"),
-        *("children", "controller", "document", "fabric", "modes", "tables", "testing", "trees"),
-    },
-    "bench": {
-        *("errors", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
-        *("emulate", "fabric", "modes", "netns", "sim", "tables", "testing", "torch"),
-        *("trees", "units"),
-    },
-    "cli": {
-        *("errors", "log", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
-        *("bench", "doctor", "emulate", "files", "pcap", "sim", "testing", "torch", "units"),
-        *("cache_dir", "congestion", "document", "fabric", "modes", "tables", "trees"),
-    },
-    "__main__": {"cli"},
-}
-# The same inside of packages: their rooms, and the files that stand before them.
-ROOMS = {
-    "controller": {
-        "": set(),
-        "errors": set(),
-        "faults": set(),
-        "surroundings": set(),
-        "retry": {"errors"},
-        "config": {"errors"},
-        "memory": {"errors", "config"},
-        "routing": {"errors", "config"},
-        "change": set(),
-        "job": {"change"},
-        "switches": {"errors", "faults", "config", "memory", "change", "job"},
-        "store": {"errors", "config", "memory", "change", "job"},
-        "jobs": {
-            *("errors", "faults", "surroundings", "retry", "config", "memory"),
-            *("change", "job", "switches", "store", "routing"),
-        },
-        "slots": {"errors", "config", "retry", "memory", "change", "job", "jobs"},
-        "placing": {"errors", "config", "memory", "routing", "job", "jobs", "slots"},
-        "watch": {"errors", "change", "job", "switches", "jobs"},
-        "windows": {"errors", "config", "change", "job", "jobs"},
-        "service": {
-            *("errors", "retry", "config", "memory", "job", "switches", "store", "jobs", "watch"),
-            *("surroundings", "change", "windows", "routing", "slots", "placing"),
-        },
-        "app": {"errors", "config", "store", "service"},
-        "embedded": {"errors", "config", "switches", "app"},
-    },
-    "switch": {
-        "": set(),
-        "errors": set(),
-        "ir": {"errors"},
-        "passes": {"errors", "ir"},
-        "emit_c": {"errors", "ir", "passes"},
-        "match": {"errors", "ir"},
-        "native_abi": set(),
-        "queues": set(),
-        "pipeline": {"errors", "ir", "match", "queues"},
-        "target": {"errors", "ir", "passes", "pipeline", "port_set", "ports"},
-        "c_target": {
-            *("errors", "ir", "passes", "emit_c", "match", "native_abi", "pipeline", "target"),
-            *("native_ports", "port_set", "ports"),
-        },
-        "targets": {"c_target", "target"},
-        "graph": {"ir"},
-        "ports": set(),
-        "stats": set(),
-        "metrics": {"stats"},
-        "p4runtime": {"errors", "ir", "match", "pipeline", "target"},
-        "port_set": {"pipeline", "ports", "stats"},
-        "native_ports": {"pipeline", "port_set", "ports", "stats"},
-        "server": {"p4runtime", "pipeline", "port_set", "ports", "stats", "target", "targets"},
-        "two_mappings": set(),
-        "job_switch": {"ports", "server", "two_mappings"},
-        "host_node": {"job_switch", "ports"},
-        "aggregator": {"job_switch", "ports"},
-    },
-}
-ROOMS["cli"] = {
-    "": set(),
-    "common": set(),
-    "log_options": set(),
-    "lazy": {"common", "log_options"},
-    **{
-        noun: {"common"}
-        for noun in ("demo", "emulate", "fabric", "files", "p4", "pcap", "sim", "tenant", "test")
-    },
-    "job": {"common"},
-    "bench": {"common", "lazy"},
-    "doctor": {"common", "job"},
-    "switch": {"common", "job", "log_options"},
-    "controller": {"common", "log_options", "switch"},
-    "aggregator": {"common", "log_options", "switch"},
-    "main": {"common", "lazy", "log_options"},
-}
-# Of all packages, these alone import torch, which may be absent.
-TORCH_USERS = ("torch", "bench/torch")
-# Each part of the extension belongs to one package, which comes to it by way of ina.extension.
-NATIVE_OWNERS = {
-    "congestion": {"congestion", "sim"},
-    "host": {"host", "sim"},
-    "quantize": {"host"},
-    "sim": {"sim"},
-    "shm": {"host"},
-    "switch": {"switch"},
-    "testing": {"testing"},
-}
-
-# Whoever else runs programs asks ina.switch.targets for a target and speaks to its pipelines.
-C_TARGET = ("switch/c_target", "switch/emit_c")
-MAX_KNOWING_C_TARGET = 4
+from tests.sources import nodes
 
 MAX_LINES = 700
 MAX_MEDIAN_LINES = 200
 
 
-def modules() -> list[Path]:
-    return sorted(path for path in PACKAGE.rglob("*.py") if "_pb2" not in path.name)
-
-
-def package_of(path: Path) -> str:
-    """ina/host/session.py is in "host", ina/errors.py in "errors", ina/__init__.py in ""."""
-    first = path.relative_to(PACKAGE).parts[0].removesuffix(".py").removesuffix(".pyi")
-    return "" if first == "__init__" else first
-
-
-def uses_torch(path: Path) -> bool:
-    """Whether the file is in a package that may import torch."""
-    return path.relative_to(PACKAGE).as_posix().startswith(tuple(f"{one}/" for one in TORCH_USERS))
-
-
-def imported(path: Path) -> set[str]:
-    """Dotted names that the file imports, also inside functions; relative ones resolved."""
-    dotted = ["ina", *path.relative_to(PACKAGE).with_suffix("").parts]
-    package = dotted[:-1]  # __init__.py is its package's own module, so this holds for it too
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) + 1 - node.level] if node.level else []
-            origin = ".".join([*base, *([node.module] if node.module else [])])
-            names.update(f"{origin}.{alias.name}" for alias in node.names)
-    return names
-
-
-def offences(path: Path) -> list[str]:
-    """What the file imports and may not."""
-    owner = package_of(path)
-    found = []
-    for name in sorted(imported(path)):
-        parts = name.split(".")
-        if parts[0] == "torch" and not uses_torch(path):
-            found.append(f"{name}: only {' and '.join(TORCH_USERS)} import torch")
-        if parts[0] != "ina" or len(parts) < 2:
-            continue
-        target = parts[1]
-        if target == "_native" and owner != "extension":
-            found.append(f"{name}: only by way of ina.extension, which refuses an old one")
-        elif target == "extension" and owner not in NATIVE_OWNERS.get((*parts, "")[2], {owner}):
-            found.append(f"{name}: belongs to another package")
-        elif target in BELOW and target != owner and target not in BELOW[owner]:
-            found.append(f"{name}: {owner or 'ina'} may not import {target}")
-    return found
-
-
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_go_down(path: Path) -> None:
     assert offences(path) == []
-
-
-def room_of(path: Path) -> str:
-    """ina/controller/jobs/registry.py is in "jobs", ina/controller/app.py in "app"."""
-    first = path.relative_to(PACKAGE / package_of(path)).parts[0].removesuffix(".py")
-    return "" if first == "__init__" else first
-
-
-def trespasses(path: Path) -> list[str]:
-    """What a file imports of rooms of its package that it may not know."""
-    package, owner = package_of(path), room_of(path)
-    rooms = ROOMS[package]
-    targets = {
-        name: name.split(".")[2]
-        for name in sorted(imported(path))
-        if name.startswith(f"ina.{package}.")
-    }
-    return [
-        f"{name}: {owner or package} may not import {target}"
-        for name, target in targets.items()
-        if target in rooms and target != owner and target not in rooms[owner]
-    ]
 
 
 @pytest.mark.parametrize(
@@ -323,28 +63,11 @@ def test_rooms_of_a_package_know_those_below_them(path: Path) -> None:
 def test_a_way_up_between_rooms_is_found(
     where: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(globals(), "PACKAGE", tmp_path / "ina")
+    monkeypatch.setattr(layers, "PACKAGE", tmp_path / "ina")
     path = tmp_path / "ina" / where / "module.py"
     path.parent.mkdir(parents=True)
     path.write_text(line)
     assert len(trespasses(path)) == 1
-
-
-def circles(paths: list[Path]) -> set[str]:
-    """Modules that import themselves by way of others, and what is between two such."""
-    dotted = {path: ["ina", *path.relative_to(PACKAGE).with_suffix("").parts] for path in paths}
-    name_of = {".".join(d).removesuffix(".__init__"): path for path, d in dotted.items()}
-    needs = {}
-    for name, path in name_of.items():
-        # What is no module is a name in one: `from ina.x import f` says ina.x.f.
-        found = {one if one in name_of else one.rpartition(".")[0] for one in imported(path)}
-        needs[name] = (found & name_of.keys()) - {name}
-    outside = {""}
-    while outside:
-        needed = set().union(*needs.values())
-        outside = {n for n, of_it in needs.items() if n not in needed or not of_it & needs.keys()}
-        needs = {n: of_it & needs.keys() for n, of_it in needs.items() if n not in outside}
-    return set(needs)
 
 
 def test_nothing_imports_in_a_circle() -> None:
@@ -353,7 +76,7 @@ def test_nothing_imports_in_a_circle() -> None:
 
 
 def test_a_circle_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(globals(), "PACKAGE", tmp_path / "ina")
+    monkeypatch.setattr(layers, "PACKAGE", tmp_path / "ina")
     lines = {
         "a": "if TYPE_CHECKING:\n    from ina.b import B",
         "b": "def f():\n    import ina.c",
@@ -373,14 +96,6 @@ def test_an_emitter_searches_no_tree() -> None:
         assert not {name for name in imported(path) if name.startswith("ina.switch.ir.walk")}, path
 
 
-def knows_c_target(path: Path) -> bool:
-    """Whether a file outside of the C target imports something of it."""
-    return any(
-        name.startswith(tuple(f"ina.{room.replace('/', '.')}" for room in C_TARGET))
-        for name in imported(path)
-    )
-
-
 def test_few_files_know_the_c_target_by_name() -> None:
     """Another target is its folder and a row in ina/switch/targets.py."""
     outside = [
@@ -396,9 +111,7 @@ def test_few_files_know_the_c_target_by_name() -> None:
 def test_the_switch_knows_no_object_by_its_identity() -> None:
     """Two runs, and two equal programs, must give one plan."""
     for path in (PACKAGE / "switch").rglob("*.py"):
-        calls = [
-            node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
-        ]
+        calls = [node for node in nodes(path) if isinstance(node, ast.Call)]
         names = {node.func.id for node in calls if isinstance(node.func, ast.Name)}
         assert "id" not in names, path
 
@@ -424,11 +137,32 @@ def test_every_package_has_a_place_in_the_layers() -> None:
 def test_a_forbidden_import_is_found(
     where: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(globals(), "PACKAGE", tmp_path / "ina")
+    monkeypatch.setattr(layers, "PACKAGE", tmp_path / "ina")
     path = tmp_path / "ina" / where / "module.py"
     path.parent.mkdir(parents=True)
     path.write_text(line)
     assert len(offences(path)) == 1
+
+
+def test_what_tests_share_is_in_no_test_and_worlds_know_no_test() -> None:
+    """The list of exceptions may only shrink: ``python -m tests.borrowing`` takes them out."""
+    assert sorted(borrowing.found() - borrowing.exceptions()) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "imported", "found"),
+    [
+        ("tests/a/test_b.py", "tests.a.test_c.helper", ["tests/a/test_b.py: tests.a.test_c"]),
+        ("tests/a/help.py", "tests.test_c", ["tests/a/help.py: tests.test_c"]),
+        ("tests/a/test_b.py", "tests.controller.hand.helper", []),
+        ("tests/a/test_b.py", "tests.worlds.fakes.tap.Tap", []),
+        ("tests/worlds/a.py", "tests.host.hand.Hand", ["tests/worlds/a.py: tests.host.hand"]),
+        ("tests/worlds/a.py", "tests.worlds.fakes.tap.Tap", []),
+        ("tests/worlds/a.py", "tests.selection.LONG", []),
+    ],
+)
+def test_what_is_borrowed_is_found(path: str, imported: str, found: list[str]) -> None:
+    assert list(borrowing.borrowed(path, {imported})) == found
 
 
 def test_no_file_is_very_long_and_the_median_is_at_most_200() -> None:

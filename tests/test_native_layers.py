@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.test_package_tables import PAGE, tables
+from tests.docs.packages import PAGE, tables
 from tests.lines import ROOT
 
 NATIVE = ROOT / "native"

@@ -18,7 +18,8 @@ import pytest
 
 from ina import netns
 from ina.netns import End, NetnsError, signals_later
-from tests.test_layers import PACKAGE, modules
+from tests.layers import PACKAGE, modules
+from tests.sources import nodes
 from tests.worlds.processes.namespaces import require_root
 
 
@@ -139,7 +140,7 @@ def test_nothing_else_in_ina_calls_ip_or_tc() -> None:
     callers = {
         path.relative_to(PACKAGE).as_posix()
         for path in modules()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         for words in [getattr(node, "elts", None) or getattr(node, "args", None)]
         if isinstance(words, list) and len(words) > 1
         if isinstance(words[0], ast.Constant) and words[0].value in ("ip", "tc")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import Any
 
-import typer
+from typer.main import get_command
 
 from ina.cli.main import app
 from tests.docs.runner import ROOT
@@ -23,17 +24,22 @@ _COMMAND = re.compile(
 _IN_EVERY_COMMAND = {"--help", "-v", "-vv"}
 
 
+@functools.cache
+def command_of(words: tuple[str, ...]) -> Any:
+    """``ina WORDS``, a command or a group of them; None: there is none."""
+    return command_of(words[:-1]).get_command(None, words[-1]) if words else get_command(app)
+
+
 def wrong(words: list[str]) -> str:
     """What of ``ina WORDS`` there is not; empty: nothing, or it is prose."""
-    command: Any = typer.main.get_command(app)
-    depth = 0
+    command, depth = command_of(()), 0
+    names = [word.partition("|")[0] for word in words]
     while depth < len(words) and hasattr(command, "get_command"):
-        name = words[depth].partition("|")[0]
-        found = command.get_command(None, name)
+        found = command_of(tuple(names[: depth + 1]))
         if found is None:
             # A placeholder, an option, or the argument of a group that has a command to itself.
-            is_other = not re.fullmatch(r"[a-z][a-z0-9-]*", name)
-            return "" if depth == 0 or is_other else f"no command {name}"
+            is_other = not re.fullmatch(r"[a-z][a-z0-9-]*", names[depth])
+            return "" if depth == 0 or is_other else f"no command {names[depth]}"
         command, depth = found, depth + 1
     known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)}
     given = words[depth : words.index("--")] if "--" in words else words[depth:]

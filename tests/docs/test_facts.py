@@ -8,6 +8,7 @@ import re
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 from ina.testing.cases import all_cases
 from tests.docs.runner import ROOT
+from tests.sources import nodes
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 # Not for users: names in generated C, a prefix, and a switch of the fault tests.
@@ -26,7 +27,7 @@ def test_every_setting_of_the_environment_is_on_a_page() -> None:
     for path in (ROOT / "ina").rglob("*.py"):
         if "emit_c" in path.parts:
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 settings |= set(re.findall(r"^INA_[A-Z0-9_]+$", node.value))
     text = "\n".join(page.read_text() for page in PAGES)
@@ -39,7 +40,7 @@ def texts_of_the_code() -> str:
     """All strings of ina's, what is filled in left out."""
     found = []
     for path in (ROOT / "ina").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             parts = node.values if isinstance(node, ast.JoinedStr) else [node]
             said = [part.value if isinstance(part, ast.Constant) else "\0" for part in parts]
             found.append("".join(text for text in said if isinstance(text, str)))

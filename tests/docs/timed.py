@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.lines import ROOT
+from tests.sources import nodes, parsed
 
 Value = float | tuple[float, ...]
 
@@ -53,11 +54,6 @@ def constants() -> dict[str, Value]:
     return found
 
 
-@functools.cache
-def _parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), str(path))
-
-
 def of_native(path: Path) -> Iterator[tuple[str, Value]]:
     """Of C++: constants and members' first values, but for 0."""
     for match in _NATIVE.finditer(path.read_text()):
@@ -69,10 +65,9 @@ def of_native(path: Path) -> Iterator[tuple[str, Value]]:
 
 def of_python(path: Path) -> Iterator[tuple[str, Value]]:
     """Of Python: constants, and defaults of fields and parameters, but for 0."""
-    module = _parsed(path)
-    inner = list(ast.walk(module))
+    inner = nodes(path)
     classes = [node for node in inner if isinstance(node, ast.ClassDef)]
-    scopes = [("", module.body), *((f"{one.name}.", one.body) for one in classes)]
+    scopes = [("", parsed(path).body), *((f"{one.name}.", one.body) for one in classes)]
     for prefix, body in scopes:
         for target, value in (pair for node in body for pair in _assigned(node)):
             name, unit = _named(target, fields=bool(prefix))
@@ -145,7 +140,7 @@ def _number(node: ast.expr, path: Path) -> float | None:
 
 def _of_name(name: str, path: Path) -> float | None:
     """Of a constant of this module, or of one that it imports."""
-    for node in _parsed(path).body:
+    for node in parsed(path).body:
         for target, value in _assigned(node):
             if target == name:
                 return _number(value, path)
@@ -163,7 +158,7 @@ def unbounded() -> set[str]:
     for path in sources("ina"):
         if path.suffix != ".py":
             continue
-        for function, call in _calls(_parsed(path), ""):
+        for function, call in _calls(parsed(path), ""):
             has_none = not call.args and not call.keywords
             if has_none and isinstance(call.func, ast.Attribute) and call.func.attr in _WAITS:
                 found.add(f"{path.relative_to(ROOT).as_posix()}::{function}")
@@ -176,7 +171,7 @@ def unnamed() -> set[str]:
     for path in sources("ina"):
         if path.suffix != ".py":
             continue
-        for _, call in _calls(_parsed(path), ""):
+        for _, call in _calls(parsed(path), ""):
             for keyword in call.keywords:
                 is_time = keyword.arg is not None and re.search("timeout|deadline", keyword.arg)
                 if is_time and _is_number(keyword.value):

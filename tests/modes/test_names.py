@@ -14,9 +14,9 @@ import pytest
 
 from ina.p4 import compiled, names
 from ina.p4.info import read_p4info
+from tests.layers import PACKAGE
+from tests.layers import modules as all_modules
 from tests.lines import ROOT
-from tests.test_layers import PACKAGE
-from tests.test_layers import modules as all_modules
 
 ABOUT_ONE = {
     "ina/bench/pipeline.py": "measures both programs' packets, and writes their rows by hand",

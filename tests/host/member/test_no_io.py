@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_layers import PACKAGE, imported
+from tests.layers import PACKAGE, imported
 
 RULES = sorted((PACKAGE / "host" / "member").glob("*.py"))
 FORBIDDEN = ("asyncio", "os", "select", "socket", "subprocess", "threading", "time")

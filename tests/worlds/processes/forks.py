@@ -58,6 +58,7 @@ context.set_forkserver_preload(
         "pytest",
         "tests.torch.preload",
         "tests.controller.preload",
+        "tests.worlds.processes.preload",
         "tests.worlds.processes.forks",
     ]
 )
