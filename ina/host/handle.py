@@ -19,13 +19,11 @@ class _Session(Protocol):
 
     def _wait_error(self, timeout_s: float) -> Exception: ...
 
-    def _failure_error(self, operation_id: int) -> Exception: ...
-
-    def _closed_error(self) -> Exception: ...
+    def _error_of(self, operation: Operation) -> Exception | None: ...
 
     def _watch(self, operation: Operation, function: Callable[[], object]) -> None: ...
 
-    def _forget(self, operation_id: int) -> None: ...
+    def _forget(self, operation: Operation) -> None: ...
 
 
 class Handle(Generic[T]):
@@ -64,12 +62,7 @@ class Handle(Generic[T]):
 
     def exception(self) -> Exception | None:
         """Return the error it ended with, or None: it has a result, or has not ended."""
-        state = self._operation.state
-        if state == OperationState.FAILED:
-            return self._session._failure_error(self._operation.id)
-        if state == OperationState.CLOSED:
-            return self._session._closed_error()
-        return None
+        return self._session._error_of(self._operation)
 
     def add_done_callback(self, function: Callable[[Handle[T]], object]) -> None:
         """Call `function(handle)` from the session's completion thread once this has ended.
@@ -81,4 +74,4 @@ class Handle(Generic[T]):
 
     def _release(self) -> None:
         self._keep = None
-        self._session._forget(self._operation.id)
+        self._session._forget(self._operation)

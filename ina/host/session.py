@@ -11,31 +11,23 @@ from collections.abc import Callable
 from typing import Literal, overload
 
 from ina.errors import InaError, InvalidInputError
-from ina.extension.host import Operation, Transport, TransportOptions
+from ina.extension.host import Operation, OperationState, Transport, TransportOptions
 from ina.host import arrays, at_exit, failure, metrics
 from ina.host import threads as thread_counts
 from ina.host.arrays import Array
 from ina.host.client import GrpcWire, process_name
-from ina.host.errors import (
-    OperationTimeoutError,
-    SessionClosedError,
-    SessionFrozenError,
-    TransportError,
-)
-from ina.host.frozen import Frozen, export_of
+from ina.host.errors import OperationTimeoutError, SessionClosedError, TransportError
+from ina.host.first_line import describe
+from ina.host.frozen import Frozen
 from ina.host.halts import HaltWatch
 from ina.host.handle import Handle
-from ina.host.in_flight import InFlight
-from ina.host.joined import Joined
 from ina.host.link import SwitchLink
 from ina.host.manner import Manner
 from ina.host.member.client import ControllerClient
-from ina.host.member.core import MemberCore
-from ina.host.member.join import Grant, JoinRequest, join, leave
-from ina.host.member.latch import FailureLatch, Voice
+from ina.host.member.join import JoinRequest
+from ina.host.member.session import Joined, SessionCore, halts, join_by
 from ina.host.options import USUAL, WorkerOptions
 from ina.host.own_host import RealHost
-from ina.host.remapping import Remapping
 from ina.host.shared_results import SharedResults
 from ina.host.stats import SessionStats
 from ina.host.thread_driver import ThreadDriver
@@ -61,62 +53,49 @@ class Session:
         options: WorkerOptions = USUAL,
         *,
         max_in_flight: int = 0,
-        joined: Joined | None = None,
+        joined: Joined[SwitchLink] | None = None,
+        driver: ThreadDriver | None = None,
     ) -> None:
         """Take over `link`, the way to the switch. Prefer join() or direct().
 
-        `max_in_flight`: packets; 0: no limit but W and the link's room. `joined`: its membership.
+        `max_in_flight`: packets; 0: no limit but W and the link's room. `joined`: its membership,
+        by the rules of `driver`.
         """
         self._closed = True  # for __del__, should the following fail
-        self._joined_with = ticket  # the first; by its epoch the controller knows the job
-        self._link = link
-        self._pid = os.getpid()
+        self._link, self._pid = link, os.getpid()
         self._watcher: Watcher | None = None
         self._lock = threading.Lock()
-        self._recoverable = options.recoverable
-        self._frozen: Frozen | None = None
-        self._errors: dict[int, InaError] = {}  # of operations that failed by themselves
-        self._inflight = InFlight()
-        self._manner = Manner.of(options, ticket, link)
+        self._wire = None if joined is None else joined.client.wire
         name = f"{ticket.job_name}-{ticket.rank}"
-        self._driver = driver = ThreadDriver(name) if joined is None else joined.driver
-        halts = options.recoverable and options.on_failure is not None
-        self._transport = self._open(ticket, options, max_in_flight, halts=halts)
-        voice = None if joined is None else Voice(driver.flag(), driver.flag())
-        self._latch = FailureLatch(
-            *(ticket, self._transport, driver, options.on_failure),
-            halts=halts,
-            node=None if joined is None else joined.grant.node,
-            is_shm=link.is_shm,
-            voice=voice,
-        )
+        self._driver = driver = driver or ThreadDriver(name)
+        manner = Manner.of(options, ticket, link)
+        self._transport = transport = self._open(ticket, options, manner, max_in_flight)
+        shared = SharedResults(failure.who(ticket), link, transport)
+        self._core = SessionCore(transport, manner, driver, options, ticket, joined, shared)
         self._halt_watch: HaltWatch | None = None
-        if halts:
+        if halts(options):
+            latch = self._core.latch
             self._halt_watch = HaltWatch(
-                self._transport, lambda: driver.run(self._latch.on_halt()), f"ina-halt-{name}"
+                transport, lambda: driver.run(latch.on_halt()), f"ina-halt-{name}"
             )
-        self._client = None if joined is None else joined.client
-        self._member: MemberCore | None = None
-        if joined is not None and voice is not None:
-            self._member = self._join(joined.grant, joined.client, voice)
         tell_unused(ticket)
         self._closed = False
         at_exit.close(self)
         metrics.SESSIONS.add(self)
 
     def _open(
-        self, ticket: Ticket, options: WorkerOptions, max_in_flight: int, *, halts: bool
+        self, ticket: Ticket, options: WorkerOptions, manner: Manner, max_in_flight: int
     ) -> Transport:
         """Raises TransportError."""
         tried = thread_counts.wanted(options.threads, options.local_workers)
         try:
             transport = self._link.transport(
-                self._manner.config(ticket),
+                manner.config(ticket),
                 TransportOptions(
                     max_in_flight=max_in_flight,
                     threads=tried,
-                    halts=halts,
-                    congestion=self._manner.choice(ticket),
+                    halts=halts(options),
+                    congestion=manner.choice(ticket),
                 ),
             )
         except RuntimeError as error:
@@ -124,19 +103,6 @@ class Session:
         stats, who = transport.stats(), failure.who(ticket)
         thread_counts.tell_less(who, options.threads, tried, stats, self._link.name)
         return transport
-
-    def _join(self, grant: Grant[SwitchLink], client: ControllerClient, voice: Voice) -> MemberCore:
-        remapping = Remapping(
-            *(grant.ticket, self._manner, self._transport, self._latch.works_by),
-            *(grant.options.node, grant.aggregator),
-        )
-        shared = SharedResults(failure.who(grant.ticket), self._link, self._transport)
-        member = MemberCore(
-            *(grant, client, self._transport, self._latch),
-            *(remapping, shared, self._driver, voice),
-        )
-        member.start()
-        return member
 
     @classmethod
     def direct(
@@ -183,26 +149,28 @@ class Session:
         request = JoinRequest(job, rank, world_size, options)
         driver = ThreadDriver(f"{job}-{rank}")
         client = ControllerClient(GrpcWire(controller, driver, options.stop), process_name())
-        grant: Grant[SwitchLink] | None = None
-        try:
-            grant = driver.run(join(client, request, RealHost(request), driver))
-            joined = Joined(grant, client, driver)
-            session = cls(
-                grant.ticket, grant.link, options, max_in_flight=grant.window, joined=joined
+
+        def open_(joined: Joined[SwitchLink]) -> Session:
+            grant = joined.grant
+            return cls(
+                *(grant.ticket, grant.link, options),
+                max_in_flight=grant.window,
+                joined=joined,
+                driver=driver,
             )
+
+        try:
+            session = driver.run(join_by(client, request, RealHost(request), driver, open_))
         except BaseException:
-            if grant is not None:
-                driver.run(leave(client, grant.credentials))
-                grant.link.close()
             client.wire.close()
             raise
-        _log.info("%s", joined.describe(session._transport.stats()))
+        _log.info("%s", describe(session.ticket, session._link, client, session._transport.stats()))
         return session
 
     @property
     def ticket(self) -> Ticket:
         """By which it works now."""
-        return self._latch.ticket
+        return self._core.ticket
 
     @overload
     def all_reduce(
@@ -301,16 +269,10 @@ class Session:
 
     def _submit(self, ptr_in: int, ptr_out: int, what: Collective, keep: object) -> Operation:
         self._check_process()
-        if (error := self._manner.window_error()) is not None:
-            self._driver.run(self._latch.fail(error))
+        if self._core.manner.window_error() is not None:
+            self._driver.run(self._core.look_at_window())
         with self._lock:
-            if self._closed:
-                raise self._closed_error()
-            if self._frozen is not None:
-                raise SessionFrozenError(f"{failure.who(self.ticket)}: the session is frozen")
-            operation = self._transport.submit(ptr_in, ptr_out, what)
-            self._inflight.add(operation, keep)
-        return operation
+            return self._core.submit(ptr_in, ptr_out, what, keep)
 
     def stats(self) -> SessionStats:
         """Return the counts so far; those of an operation are in once it is done."""
@@ -325,7 +287,7 @@ class Session:
     def fail(self, error: InaError) -> None:
         """End all pending and later operations with `error`, unless they have failed before."""
         self._check_process()
-        self._driver.run(self._latch.fail(error))
+        self._driver.run(self._core.latch.fail(error))
 
     def freeze(self) -> Frozen:
         """Stop sending and accepting for good, so that operations can be finished by other means.
@@ -337,22 +299,12 @@ class Session:
         own error when it has failed already.
         """
         self._check_process()
-        if not self._recoverable:
-            raise InvalidInputError(f"{failure.who(self.ticket)}: recoverable was not asked for")
         with self._lock:
-            if self._closed:
-                raise self._closed_error()
-            if self._frozen is None:
-                self._driver.run(self._latch.freeze())
-                transport = self._transport
-                submitted = transport.stats().worker.tensors_submitted
-                export = export_of(self._joined_with, submitted, transport)
-                self._frozen = Frozen(transport, export, self._errors)
-            return self._frozen
+            return self._driver.run(self._core.freeze())
 
     def error(self) -> InaError | None:
         """Return why the session's operations fail, or None: they do not."""
-        return self._driver.run(self._latch.error())
+        return self._driver.run(self._core.latch.error())
 
     def __enter__(self) -> Session:
         return self
@@ -371,27 +323,22 @@ class Session:
             self._link.close()
             return
         with self._lock:
-            if self._closed:
-                return
             self._closed = True
+            if not self._core.closes():
+                return
         at_exit.closed(self)
         metrics.SESSIONS.remove(self)
-        if self._member is not None and self._client is not None:
-            is_frozen = self._frozen is not None
-            self._driver.run(self._member.leave(self._end_operations, is_frozen=is_frozen))
-            self._client.wire.close()
-        else:
-            self._end_operations()
+        self._driver.run(self._core.leave(self._stop))
+        if self._wire is not None:
+            self._wire.close()
         self._link.close()
 
-    def _end_operations(self) -> None:
+    def _stop(self) -> None:
         self._transport.close()
         if self._watcher is not None:
             self._watcher.close()
-        self._latch.close(self._manner.window_error())
         if self._halt_watch is not None:
             self._halt_watch.close()
-        self._inflight.clear()
 
     def __del__(self) -> None:
         if self._closed or os.getpid() != self._pid:
@@ -409,26 +356,23 @@ class Session:
     def _watch(self, operation: Operation, function: Callable[[], object]) -> None:
         self._check_process()
         with self._lock:
-            if self._watcher is None and not self._closed:  # after that, all have ended
+            if self._watcher is None and not self._core.is_closed:  # after that, all have ended
                 name = f"ina-done-{self.ticket.job_name}-{self.ticket.rank}"
                 self._watcher = Watcher(self._transport, name)
             watcher = self._watcher
         function() if watcher is None else watcher.add(operation, function)
 
-    def _forget(self, operation_id: int) -> None:
+    def _forget(self, operation: Operation) -> None:
         with self._lock:
-            self._inflight.forget(operation_id)
+            self._core.forget(operation)
 
-    def _failure_error(self, operation_id: int) -> InaError:
-        error = self._errors.get(operation_id) or self._driver.run(self._latch.told())
-        assert error is not None, "an operation failed without a reason"
-        return error
+    def _error_of(self, operation: Operation) -> InaError | None:
+        if operation.state == OperationState.FAILED:
+            return self._driver.run(self._core.error_of(operation))
+        return self._core.closed_error() if operation.state == OperationState.CLOSED else None
 
     def _wait_error(self, timeout_s: float) -> OperationTimeoutError:
-        return self._latch.wait_error(timeout_s)
-
-    def _closed_error(self) -> SessionClosedError:
-        return SessionClosedError(f"{failure.who(self.ticket)}: the session is closed")
+        return self._core.latch.wait_error(timeout_s)
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid:

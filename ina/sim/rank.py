@@ -13,14 +13,13 @@ from typing import Any, TypeVar
 
 from ina.errors import InaError
 from ina.extension import sim as native
+from ina.extension.host import Operation, OperationState
 from ina.host.arrays import Array, check_input, prepare_output, reduction
 from ina.host.errors import SessionClosedError
 from ina.host.manner import Manner
 from ina.host.member.client import ControllerClient
-from ina.host.member.core import MemberCore
-from ina.host.member.join import Grant, JoinRequest, join, leave
-from ina.host.member.latch import FailureLatch, Voice
-from ina.host.remapping import Remapping
+from ina.host.member.join import JoinRequest
+from ina.host.member.session import Joined, SessionCore, join_by
 from ina.host.ticket import Ticket
 from ina.protocol.collective import Collective, CollectiveKind
 from ina.sim.errors import CrashedError
@@ -33,23 +32,11 @@ from ina.sim.wire import SimWire
 _T = TypeVar("_T")
 
 
-@dataclass
-class _Operation:
-    """An array under way; memory must stay until it has ended."""
-
-    array: Array
+@dataclass(frozen=True)
+class _Pending:
+    operation: Operation
     out: Array | None
     done: asyncio.Future[Array | None]
-
-
-@dataclass(frozen=True)
-class _Place:
-    """What a rank has once it has joined."""
-
-    worker: native.Worker
-    latch: FailureLatch
-    manner: Manner
-    member: MemberCore
 
 
 class Rank:
@@ -74,8 +61,8 @@ class Rank:
         self._wire = wire
         self._driver = TaskDriver(process)
         self._shared = SimShared()
-        self._place: _Place | None = None
-        self._operations: dict[int, _Operation] = {}
+        self._core: SessionCore[native.Worker] | None = None
+        self._operations: dict[int, _Pending] = {}
         self._has_ended = False  # nothing of it goes out any more
         self._closed = False
         process.at_death(self._dies)
@@ -83,22 +70,22 @@ class Rank:
     @property
     def ticket(self) -> Ticket | None:
         """Once it has joined: by which it works."""
-        return None if self._place is None else self._place.latch.ticket
+        return None if self._core is None else self._core.ticket
 
     @property
     def worker(self) -> native.Worker | None:
         """The native one, while it is in the job and has not failed."""
-        return None if self._place is None or self._has_ended else self._place.worker
+        return None if self._core is None or self._has_ended else self._core.transport
 
     @property
     def manner(self) -> Manner | None:
         """How it behaves, once it has joined."""
-        return None if self._place is None else self._place.manner
+        return None if self._core is None else self._core.manner
 
     @property
     def error(self) -> InaError | None:
         """Why the job cannot go on."""
-        return None if self._place is None else self._place.latch.settled()
+        return None if self._core is None else self._core.latch.settled()
 
     def __str__(self) -> str:
         return self.process.name
@@ -130,16 +117,25 @@ class Rank:
         if root is not None:
             what = what._replace(kind=CollectiveKind.REDUCE, root=root)
         out = prepare_output(array, out) if what.gets(self.seat.rank) else None
-        operation = _Operation(array, out, self._loop.create_future())
-        error, place = self._refusal(), self._place
-        if error is not None:
-            _fail(operation.done, error)
-            return operation.done
-        assert place is not None
+        done: asyncio.Future[Array | None] = self._loop.create_future()
+        try:
+            operation = self._begin(array, out, what)
+        except InaError as error:
+            _fail(done, error)
+        else:
+            self._operations[operation.id] = _Pending(operation, out, done)
+        return done
+
+    def _begin(self, array: Array, out: Array | None, what: Collective) -> Operation:
+        if self.process.is_dead and not self._closed:
+            raise CrashedError(f"{self} has crashed")
+        if self._core is None:
+            raise SessionClosedError(f"{self}: the session is not open")
         to = 0 if out is None else out.ctypes.data
-        begun = place.worker.submit(array.ctypes.data, to, what)
-        self._operations[begun.id] = operation
-        return operation.done
+        operation = self._core.submit(array.ctypes.data, to, what, (array, out))
+        if operation.state != OperationState.PENDING:
+            self.process.spawn(self._look_why(self._core))
+        return operation
 
     async def leave(self) -> None:
         """Leaves the job, and ends. What is pending ends with SessionClosedError. Idempotent."""
@@ -168,95 +164,81 @@ class Rank:
 
     def want_own_results(self) -> None:
         """From now on results by IP multicast do not reach it, and it tells the controller so."""
-        if self.worker is not None and self._place is not None:
+        if self.worker is not None and self._core is not None and self._core.member is not None:
             self.worker.leave_group()
             self._shared.missing = True
-            self._place.member.speak()
+            self._core.member.speak()
 
     async def _join(self) -> Ticket:
         seat, driver = self.seat, self._driver
         client = ControllerClient(self._wire, self.process.name)
         options = replace(seat.options, aggregator=seat.aggregator)
         request = JoinRequest(seat.job, seat.rank, seat.world_size, options)
-        grant = await join(client, request, SimHost(seat), driver)
-        try:
-            place = self._place = self._take(grant, client)
-        except BaseException:
-            await leave(client, grant.credentials)
-            raise
-        self._loop.watch(place.worker, self._on_notice)
-        place.member.start()
-        self._driver.start("operations", self._follow)
-        return grant.ticket
+        core = self._core = await join_by(client, request, SimHost(seat), driver, self._open)
+        driver.start("operations", self._follow)
+        return core.ticket
 
-    def _take(self, grant: Grant[SimLink], client: ControllerClient) -> _Place:
-        driver, ticket, manner = self._driver, grant.ticket, manner_of(self.seat, grant)
+    def _open(self, joined: Joined[SimLink]) -> SessionCore[native.Worker]:
+        grant = joined.grant
+        manner = manner_of(self.seat, grant)
         worker = grant.link.open(self._network, self.process.name, grant, manner)
-        voice = Voice(driver.flag(), driver.flag())
-        latch = FailureLatch(ticket, worker, driver, voice=voice)
-        remapping = Remapping(
-            *(ticket, manner, worker, latch.works_by), aggregator=grant.aggregator
+        self._loop.watch(worker, self._on_notice)
+        return SessionCore(
+            *(worker, manner, self._driver, grant.options, grant.ticket, joined, self._shared)
         )
-        member = MemberCore(grant, client, worker, latch, remapping, self._shared, driver, voice)
-        return _Place(worker, latch, manner, member)
 
     async def _leave(self) -> None:
-        if self._place is not None:
-            closed = SessionClosedError(f"{self}: the session was closed")
-            await self._place.member.leave(lambda: self._close(closed))
+        core = self._core
+        if core is not None and core.closes():
+            await core.leave(lambda: self._end(core.closed_error()))
 
     # -- what becomes of operations --
 
     def _on_notice(self, event: native.WorkerEvent, tensor: int) -> None:
-        place = self._place
-        if place is None or self.process.is_dead:
+        core = self._core
+        if core is None or self.process.is_dead:
             return
-        if (error := place.manner.window_error()) is not None:
-            self.process.spawn(place.latch.fail(error))
+        if core.manner.window_error() is not None:
+            self.process.spawn(core.look_at_window())
         elif event is native.WorkerEvent.DONE:
-            operation = self._operations.pop(tensor, None)
-            if operation is not None and not operation.done.done():
-                operation.done.set_result(operation.out)
+            pending = self._operations.pop(tensor, None)
+            if pending is not None and not pending.done.done():
+                core.forget(pending.operation)
+                pending.done.set_result(pending.out)
         elif event is native.WorkerEvent.BREACH:
-            self.breach = place.worker.breach
+            self.breach = core.transport.breach
         else:  # the engine has failed
-            self.process.spawn(self._look_why(place.latch))
+            self.process.spawn(self._look_why(core))
 
-    async def _look_why(self, latch: FailureLatch) -> None:
-        if (error := await latch.told()) is not None:
-            self._end_operations(error)
+    async def _look_why(self, core: SessionCore[native.Worker]) -> None:
+        """Each operation that has failed says why."""
+        for number, pending in list(self._operations.items()):
+            if (error := await core.error_of(pending.operation)) is not None:
+                self._has_ended = True
+                self._operations.pop(number, None)
+                _fail(pending.done, error)
 
     async def _follow(self) -> None:
         """What the rules make fail."""
-        if self._place is not None:
-            await self._driver.until_set(self._place.latch.is_settled)
-            if (error := self.error) is not None:
-                self._end_operations(error)
+        if (core := self._core) is not None:
+            await self._driver.until_set(core.latch.is_settled)
+            await self._look_why(core)
 
-    def _refusal(self) -> InaError | None:
-        if self.process.is_dead and not self._closed:
-            return CrashedError(f"{self} has crashed")
-        if self._closed or (self.worker is None and self.error is None):
-            return SessionClosedError(f"{self}: the session is not open")
-        return self.error
-
-    def _end_operations(self, error: InaError) -> None:
+    def _end(self, error: InaError) -> None:
+        """Nothing of it goes out any more."""
         self._has_ended = True
         pending, self._operations = self._operations, {}
-        for operation in pending.values():
-            _fail(operation.done, error)
-
-    def _close(self, error: InaError) -> None:
-        self._end_operations(error)
-        if self._place is not None:
-            self._loop.watch(self._place.worker, None)
-            self._place.worker.crash()
+        for one in pending.values():
+            _fail(one.done, error)
+        if self._core is not None:
+            self._loop.watch(self._core.transport, None)
+            self._core.transport.crash()
 
     def _dies(self) -> None:
         aggregator = self.seat.aggregator
         if aggregator is not None:
             aggregator.close()
-        self._close(CrashedError(f"{self} has crashed"))
+        self._end(CrashedError(f"{self} has crashed"))
 
     async def _in_process(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Runs it as this process's; it ends with the process."""

@@ -226,7 +226,7 @@ def test_no_wrong_sum_comes_out(kind: str, world_size: int, embedded: Embedded) 
 
 def test_what_a_rank_had_submitted_that_has_left_is_told(embedded: Embedded) -> None:
     with job(embedded, "left", 2) as sessions:
-        member = sessions[1]._member
+        member = sessions[1]._core.member
         assert member is not None
         sessions[1]._driver.run(member.stop())  # only its leaving tells what comes now
         sessions[1].all_reduce(np.ones(1001, np.float32), async_op=True)

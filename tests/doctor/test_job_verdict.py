@@ -105,8 +105,8 @@ def test_a_rank_that_thinks(well: str, capsys: Capture) -> None:
 def test_a_rank_of_which_nothing_is_heard(well: str) -> None:
     with pair(well) as (first, second):
         begin(first)
-        assert second._member is not None
-        second._driver.run(second._member.stop())
+        assert second._core.member is not None
+        second._driver.run(second._core.member.stop())
         found = await_verdict(well, Cause.SILENT)
         assert "rank 1: no heartbeat for " in found.found
         assert "dead, stopped" in found.advice

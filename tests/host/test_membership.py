@@ -206,7 +206,7 @@ def test_a_stall_that_ended_while_the_controller_was_away_explains_nothing() -> 
 
 def until_hinted(session: Session) -> None:
     deadline = time.monotonic() + 30
-    while session._latch.said() is None:
+    while session._core.latch.said() is None:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 

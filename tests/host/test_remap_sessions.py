@@ -162,7 +162,7 @@ def test_what_cannot_be_is_declined_with_the_reason() -> None:
 
 def test_a_rank_that_cannot_follow_fails_with_the_reason() -> None:
     with job(2, 16) as (fake, sessions):
-        member = sessions[1]._member
+        member = sessions[1]._core.member
         assert member is not None
         remapping = member._remapper._remapping
         transport = remapping._transport

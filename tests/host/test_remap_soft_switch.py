@@ -76,7 +76,7 @@ def begin(session: Session, epoch: int, slots: int) -> None:
     (tree,) = session.ticket.trees
     changed = replace(tree, lanes=slots // 2)
     ticket = replace(session.ticket, epoch=epoch, slots=slots, trees=(changed,))
-    manner = session._manner
+    manner = session._core.manner
     session._transport.begin_remap(manner.config(ticket), 0, manner.choice(ticket))
 
 

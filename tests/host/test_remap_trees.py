@@ -45,7 +45,7 @@ def test_it_moves_to_other_switches_under_way(
             tensors.submit_all(3)
             forest.grow(trees, lanes, first_job=7 + 20 * (number % 2), epoch=EPOCH + number)
             for rank, session in enumerate(sessions):
-                ticket, manner = forest.ticket(rank, 3), session._manner
+                ticket, manner = forest.ticket(rank, 3), session._core.manner
                 session._transport.begin_remap(manner.config(ticket), 0, manner.choice(ticket))
             first = sessions[0]._transport.reserve(0)
             for rank in rng.sample(range(3), 3):

@@ -169,13 +169,13 @@ def test_one_worker_that_hears_nothing_spares_the_others() -> None:
 def test_a_few_repaired_losses_are_no_silence() -> None:
     with UdpModel(group=GROUP) as switch, joined(switch) as (fake, sessions):
         for session in sessions:
-            assert not session._member._heart._shared.look()  # type: ignore[union-attr]
+            assert not session._core.member._heart._shared.look()  # type: ignore[union-attr]
         switch.mute = True
         small = [session.all_reduce(WHOLE[:640], async_op=True) for session in sessions]
         for handle in small:
             handle.wait(30)
         for session in sessions:
-            assert not session._member._heart._shared.look()  # type: ignore[union-attr]
+            assert not session._core.member._heart._shared.look()  # type: ignore[union-attr]
         switch.mute = False
         reduce_all(sessions)
         assert fake.missing == set()

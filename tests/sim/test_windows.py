@@ -198,9 +198,9 @@ def test_shares_go_by_weight_and_algorithms_by_name_tenant_and_reload() -> None:
         assert len(words.heard) == told + 1, "all that has changed is one word"
         await asyncio.sleep(LEARNT_S)
         assert limits([*heavy.ranks, *light.ranks]) == [33] * 4
-        place = heavy.ranks[1]._place
-        assert place is not None
-        state = place.manner.windows.state(place.worker.stats())
+        manner, worker = heavy.ranks[1].manner, heavy.ranks[1].worker
+        assert manner is not None and worker is not None
+        state = manner.windows.state(worker.stats())
         assert (state.number, state.most_packets) == (words.heard[-1][1].number, 0)
         assert dict(state.congestion.options) == {"packets": 33}
         await heavy.end()

@@ -23,8 +23,8 @@ SUMS = 60  # for each size
 
 def mappings_at(session: Session) -> set[int]:
     """Epochs in the tables of the node that this rank runs, if it runs one."""
-    assert session._member is not None
-    node = session._member._state.grant.options.node
+    assert session._core.member is not None
+    node = session._core.member._state.grant.options.node
     if not isinstance(node, LocalNode) or node._switch is None:
         return set()
     entities, switch = node._switch._entities, node._switch._switch

@@ -91,7 +91,7 @@ class Mapped:
         lanes = 1 << (self.slots.bit_length() - 2)
         trees = (replace(tree, lanes=lanes),)
         ticket = replace(session.ticket, epoch=self.epoch, slots=self.slots, trees=trees)
-        manner = session._manner
+        manner = session._core.manner
         session._transport.begin_remap(manner.config(ticket), 0, manner.choice(ticket))
 
     def end(self) -> None:
