@@ -1,7 +1,7 @@
 """An exhaustive search over a job whose mapping changes, again and again, while anything happens.
 
 The controller is the shipped table of stages (:class:`ina.controller.change.Change`), the slots
-are the shipped ones. Packets may be lost, copied, late and in any order, as in ``model_check``.
+are the shipped ones. Packets may be lost, copied, late and in any order, as in ``search``.
 Each of the controller's steps comes when it comes; a call of a worker may lose its answer; and the
 controller may be killed and started again between any two of them: what it does not store is gone.
 
@@ -12,7 +12,8 @@ What no mapping has for the controller is another job's at once, with an epoch t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from ina.controller.change import Change, Stage, Step
@@ -20,7 +21,8 @@ from ina.protocol.slot_model import Contribution, Outcome, Slot, Tag
 from ina.trees.forest import forest_of
 from ina.trees.mapping import Mapping
 from ina.trees.tree import single
-from tests.protocol.model_check import Violation
+from tests.protocol.moves import put
+from tests.protocol.search import Model, Progress, Violation
 
 Cell = tuple[Tag, int, tuple[int, ...]]
 """Of a slot: owner, bitmap, values."""
@@ -86,7 +88,7 @@ class State(NamedTuple):
 
 
 @dataclass
-class System:
+class System(Model[State]):
     """The job, the first slots of its mappings, and what is wrong with it (``bug``)."""
 
     workers: int = 2
@@ -99,11 +101,10 @@ class System:
     slack: tuple[int, ...] = (0, 1)
     """How many operations beyond those it has sent rank 0 leaves to the former mapping, in turn."""
     bug: str = ""
-    _settled: set[object] = field(default_factory=set)
 
     def start(self) -> State:
         cell = (Tag(0, 0), 0, (0,) * self.operations * self.workers)
-        return self.given_away(State((Worker(),) * self.workers, (cell,) * (max(self.places) + 2)))
+        return State((Worker(),) * self.workers, (cell,) * (max(self.places) + 2))
 
     # A worker.
 
@@ -136,8 +137,7 @@ class System:
                 yield at
 
     def send(self, worker: Worker, at: int) -> Worker:
-        sent = (*worker.sent[:at], worker.sent[at] + 1, *worker.sent[at + 1 :])
-        return worker._replace(sent=sent)
+        return worker._replace(sent=put(worker.sent, at, worker.sent[at] + 1))
 
     def is_done(self, worker: Worker) -> bool:
         """Whether it says that it has all results by the mappings before its newest."""
@@ -179,8 +179,7 @@ class System:
         full = (1 << self.workers) - 1
         outcome = slot.contribute(Contribution(tag, 1 << rank, values=tuple(values)), full)
         cell = (slot.owner, slot.bitmap, slot.values)
-        slots = (*state.slots[:place], cell, *state.slots[place + 1 :])
-        state = state._replace(slots=slots)
+        state = state._replace(slots=put(state.slots, place, cell))
         if outcome in (Outcome.RESULT, Outcome.REPLAY):
             self.judge(state, mapping, chunk, slot.values)
             state = state._replace(results=state.results | {(mapping, chunk)})
@@ -202,7 +201,7 @@ class System:
         at = worker.uses.index(mapping)
         if worker.got[at] != chunk or worker.sent[at] == chunk:
             return worker
-        return worker._replace(got=(*worker.got[:at], chunk + 1, *worker.got[at + 1 :]))
+        return worker._replace(got=put(worker.got, at, chunk + 1))
 
     def given_away(self, state: State) -> State:
         """Another job has used whatever is no mapping's for the controller."""
@@ -341,18 +340,11 @@ class System:
         return worker._replace(may_send=worker.may_send or not waits, reserved=0)
 
     def with_worker(self, state: State, rank: int, worker: Worker) -> State:
-        workers = (*state.workers[:rank], worker, *state.workers[rank + 1 :])
-        return state._replace(workers=workers)
+        return state._replace(workers=put(state.workers, rank, worker))
 
     # The search.
 
-    def successors(self, state: State) -> Iterator[tuple[str, State]]:
-        for what, after in self.steps(state):
-            after = self.pruned(after)
-            if after != state:
-                yield what, after
-
-    def steps(self, state: State) -> Iterator[tuple[str, State]]:
+    def moves(self, state: State) -> Iterator[tuple[str, State]]:
         for rank, worker in enumerate(state.workers):
             for at in self.sendable(worker):
                 sent = self.with_worker(state, rank, self.send(worker, at))
@@ -372,8 +364,8 @@ class System:
         yield from self.own_steps(state)
         yield from self.whims(state)
 
-    def pruned(self, state: State) -> State:
-        """Without results that nobody takes any more."""
+    def canonical(self, state: State) -> State:
+        """Without results that nobody takes any more, and others' slots as if they were in use."""
         wanted = frozenset(
             (mapping, chunk)
             for mapping, chunk in state.results
@@ -384,33 +376,35 @@ class System:
         )
         return self.given_away(state._replace(results=wanted))
 
-    def check_progress(self, state: State) -> None:
+    def check(self, state: State) -> None:
         """With all that is in flight lost, and nothing lost any more, all ends well."""
-        passed = []
-        while not (
-            all(self.finished(it) and not it.knows for it in state.workers) and state.change is None
-        ):
-            state = state._replace(results=frozenset())
-            if state in self._settled:
-                break
-            passed.append(state)
-            before = state
-            state = next((after for _, after in self.own_steps(state)), state)
+        self._progress.check(state._replace(results=frozenset()))
+
+    @cached_property
+    def _progress(self) -> Progress[State]:
+        return Progress(
+            self._gone_on,
+            has_ended=lambda state: (
+                state.change is None
+                and all(self.finished(it) and not it.knows for it in state.workers)
+            ),
+            tell=lambda state: (state.change, state.workers),
+        )
+
+    def _gone_on(self, state: State) -> State:
+        state = next((after for _, after in self.own_steps(state)), state)
+        for rank in range(self.workers):
+            called = self.call(state, rank, is_answered=True)
+            state = state if called is None else called
+            for at in list(self.sendable(state.workers[rank])):
+                state = self.with_worker(state, rank, self.send(state.workers[rank], at))
+        state = self.given_away(state)
+        for rank, worker in enumerate(state.workers):
+            for at, mapping in enumerate(worker.uses):
+                if worker.sent[at] > worker.got[at]:
+                    state = self.arrive(state, rank, mapping, worker.got[at])
+        for mapping, chunk in state.results:
             for rank in range(self.workers):
-                called = self.call(state, rank, is_answered=True)
-                state = state if called is None else called
-                for at in list(self.sendable(state.workers[rank])):
-                    state = self.with_worker(state, rank, self.send(state.workers[rank], at))
-            state = self.given_away(state)
-            for rank in range(self.workers):
-                worker = state.workers[rank]
-                for at, mapping in enumerate(worker.uses):
-                    if worker.sent[at] > worker.got[at]:
-                        state = self.arrive(state, rank, mapping, worker.got[at])
-            for mapping, chunk in state.results:
-                for rank in range(self.workers):
-                    after = self.accept(state.workers[rank], mapping, chunk)
-                    state = self.with_worker(state, rank, after)
-            if state._replace(results=frozenset()) == before:
-                raise Violation(f"no progress: {state.change}, {state.workers}")
-        self._settled.update(passed)
+                after = self.accept(state.workers[rank], mapping, chunk)
+                state = self.with_worker(state, rank, after)
+        return state._replace(results=frozenset())

@@ -13,17 +13,17 @@ the same there (:mod:`shared_told`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ina.protocol.codec import encode
 from ina.protocol.shared_model import STAMP_MODULUS
 from ina.protocol.slot_model import STICKY_FLAGS, Slot, Tag
 from ina.protocol.spec import NO_FLAGS, PATH_BITS, Flag, Kind
 from ina.protocol.switch_model import EPOCH_BITS, Departure, SwitchModel
-from tests.protocol.model_check import SlotState, Violation
-from tests.protocol.shared_tenants import Arrival, Mapping, Owned, Tenants
+from tests.protocol.moves import Arrival, Moved, Moves, SlotState, frozen
+from tests.protocol.search import Violation
+from tests.protocol.shared_tenants import Mapping, Owned, Tenants
 from tests.protocol.shared_told import Found, check_told, unwanted
 from tests.protocol.tree_fabric import WORKER
 
@@ -33,10 +33,6 @@ NOW_US = 3
 NOBODY = 98
 """Asks for what leaves because another job takes its slot."""
 _NO_PATH = (1 << PATH_BITS) - 1
-
-
-Admitted = tuple[int, ...]
-"""By job, a bit for each of its mappings: what a switch has been told."""
 
 
 class Place(NamedTuple):
@@ -57,101 +53,73 @@ class Kinds:
     own_slot: type[Slot] = Slot  # between the two, or of a host's node
 
 
-class Moves:
-    """Of all packets of some jobs. ``exact``: packets that differ by chance only are told apart;
-    ``marks``: stamps of slots, WANTED, and COLLISION and RESEND on the way up, are held to what
-    they should be; sums do not depend on them.
+class SharedMoves(Moves[Owned]):
+    """``exact``: packets that differ by chance only are told apart; ``marks``: stamps of slots,
+    WANTED, and COLLISION and RESEND on the way up, are held to what they should be; sums do not
+    depend on them.
+
+    What a switch has been ``told`` is, by job, a bit for each mapping that it admits.
     """
 
     def __init__(self, tenants: Tenants, kinds: Kinds, exact: bool, marks: bool) -> None:
+        super().__init__(tenants.mappings[0].traffic.value_count)
         self.tenants, self.kinds, self.exact, self._marks = tenants, kinds, exact, marks
-        self.known: list[Owned | Arrival] = []
-        self.cells: list[int] = []  # of each packet: its slot's place, by number; -1: an arrival
-        self.masks: list[int] = []  # of each: a bit for it, and for those like it
+        self.mappings = tenants.mappings
         self.places: list[Place] = []
-        self.relevant: list[int] = []  # by place: a bit for each packet for it
-        self.arrivals: dict[Arrival, int] = {}  # a bit of each
-        self._numbers: dict[Owned | Arrival, int] = {}
         self._place_numbers: dict[Place, int] = {}
-        self._states: list[SlotState] = []
-        self._state_numbers: dict[SlotState, int] = {}
-        self._moved: dict[tuple[int, int, Admitted, bool], tuple[int, tuple[int, ...]]] = {}
-        self._switches: dict[tuple[int, Admitted], SwitchModel] = {}
+        self._ways: dict[tuple[int, int, int], tuple[bool, ...]] = {}
+        self._switches: dict[tuple[int, int], SwitchModel] = {}
         self._by_header = {
             (it.traffic.number, it.traffic.first_epoch % (1 << EPOCH_BITS)): it
             for it in self.mappings
         }
-        self.power_on = self._state(Slot(values=(0,) * self._value_count))
         for mapping in self.mappings:
             for switch in mapping.fabric.switches:
                 for slot in range(mapping.arc.slots):
-                    self._place_number(self._place(mapping, switch, slot))
+                    place = self._place(mapping, switch, slot)
+                    if place not in self._place_numbers:
+                        self._place_numbers[place] = self.add_slot(switch)
+                        self.places.append(place)
 
-    @property
-    def _value_count(self) -> int:
-        return self.tenants.mappings[0].traffic.value_count
-
-    def _switch(self, place: int, now: Admitted) -> SwitchModel:
+    def _switch(self, place: int, told: int) -> SwitchModel:
         """As it is programmed at a moment; states of slots are put into it."""
-        if (place, now) not in self._switches:
+        if (place, told) not in self._switches:
             slots = max(max(it.arc.first + it.arc.window, it.arc.slots) for it in self.mappings)
-            switch = self.kinds.switch(slots, self._value_count)
+            value_count = self.mappings[0].traffic.value_count
+            switch = self.kinds.switch(slots, value_count)
             switch.now_us = NOW_US
-            for mappings, admitted in zip(self.tenants.of, now, strict=True):
-                here = [it for it in mappings if admitted >> it.number & 1]
+            for mappings in self.tenants.of:
+                here = [it for it in mappings if it.is_told(told)]
                 if place in mappings[0].fabric.switches:
                     switch.install(here[0].entries(place))
                     for it in here[1:]:
                         switch.install_beside(it.entries(place))
-            self._switches[place, now] = switch
-        return self._switches[place, now]
-
-    @property
-    def mappings(self) -> tuple[Mapping, ...]:
-        return self.tenants.mappings
+            self._switches[place, told] = switch
+        return self._switches[place, told]
 
     def mapping(self, number: int) -> Mapping:
         """Whose a packet is."""
-        it = self.known[number]
-        assert isinstance(it, Owned)
-        return self.mappings[it.mapping]
+        return self.mappings[self.packet(number).mapping]
 
     # -- numbers --
 
+    def cell(self, packet: Owned) -> int:
+        mapping = self.mappings[packet.mapping]
+        return self._place_numbers[self._place(mapping, packet.at, packet.header.slot)]
+
     def number(self, it: Owned | Arrival) -> int:
-        """Of a packet or an arrival, which counts as known from now on."""
         if isinstance(it, Owned):
             it = self._plain(it)
-        if it not in self._numbers:
-            self._number(it)
-            if isinstance(it, Owned) and not self.exact:
-                alike = [self._number(other) for other in self._alike(it)]
-                mask = _mask(alike)
-                for number in alike:
-                    self.masks[number] |= mask
-        return self._numbers[it]
-
-    def _number(self, it: Owned | Arrival) -> int:
-        if it not in self._numbers:
-            self._numbers[it] = number = len(self.known)
-            cell = -1
-            if isinstance(it, Owned):
-                place = self._place(self.mappings[it.mapping], it.at, it.header.slot)
-                cell = self._place_number(place)
-                self.relevant[cell] |= 1 << number
-            else:
-                self.arrivals[it] = 1 << number
-            self.known.append(it)
-            self.cells.append(cell)
-            self.masks.append(1 << number)
-        return self._numbers[it]
-
-    def _place_number(self, place: Place) -> int:
-        if place not in self._place_numbers:
-            self._place_numbers[place] = len(self.places)
-            self.places.append(place)
-            self.relevant.append(0)
-        return self._place_numbers[place]
+        is_new = it not in self.known
+        number = super().number(it)
+        if is_new and isinstance(it, Owned) and not self.exact:
+            alike = [super(SharedMoves, self).number(other) for other in self._alike(it)]
+            mask = 0
+            for other in alike:
+                mask |= 1 << other
+            for other in alike:
+                self.masks[other] |= mask
+        return number
 
     def _place(self, mapping: Mapping, switch: int, slot: int) -> Place:
         if not mapping.fabric.is_shared(switch):
@@ -209,76 +177,70 @@ class Moves:
 
     # -- moves --
 
-    def may_find_old(self, number: int, state: int) -> bool:
+    def ways(self, number: int, state: int, told: int) -> tuple[bool, ...]:
+        key = (number, state, told)
+        if key not in self._ways:
+            if not self.mapping(number).is_told(told):
+                self.move(number, state, told)  # which sees to it that nothing happens
+                self._ways[key] = ()
+            else:
+                may_be_old = self.may_find_old(self.packet(number), self.cells[number], state)
+                self._ways[key] = (False, True) if may_be_old else (False,)
+        return self._ways[key]
+
+    def may_find_old(self, it: Owned, cell: int, state: int) -> bool:
         """Whether it makes a difference how long the owner of the slot has been silent."""
-        it = self.known[number]
-        assert isinstance(it, Owned)
-        place = self.places[self.cells[number]]
+        place = self.places[cell]
         return (
             place.owner == -1
             and place.slot >= 0
             and it.header.kind is Kind.CONTRIBUTION
             and not it.is_resend
-            and self._states[state][0].epoch != self.mapping(number).traffic.first_epoch
+            and self.slot_states[state][0].epoch != self.mappings[it.mapping].traffic.first_epoch
         )
 
-    def move(
-        self, number: int, state: int, now: Admitted, old: bool = False
-    ) -> tuple[int, tuple[int, ...]]:
-        """The state of the slot after a packet, and what leaves, by number."""
-        key = (number, state, now, old)
-        if key not in self._moved:
-            try:
-                self._moved[key] = self._move(*key)
-            except Violation as violation:
-                raise Violation(f"{violation}, when {self.known[number]} arrives") from None
-        return self._moved[key]
-
-    def _move(
-        self, number: int, before: int, now: Admitted, old: bool
-    ) -> tuple[int, tuple[int, ...]]:
-        packet, place = self.known[number], self.places[self.cells[number]]
-        assert isinstance(packet, Owned)
+    def receive(self, number: int, before: int, told: int, old: bool) -> Moved:
+        packet, place = self.packet(number), self.places[self.cells[number]]
         mapping = self.mappings[packet.mapping]
         stamp_us = (NOW_US - self._age_us(mapping) + (not old)) % STAMP_MODULUS
-        is_admitted = bool(now[mapping.job] >> mapping.number & 1)
-        found = self._receive(packet, place, before, now, stamp_us)
+        is_admitted = mapping.is_told(told)
+        found = self._found(number, before, told, stamp_us)
         slot, departures, _ = found
         after = before
         if place.slot >= 0:
-            after = self._state(slot)
+            after = self._kept(slot)
             if self._marks and is_admitted:
                 if place.owner == -1:
-                    self._check_stamp(packet, self._states[before], slot, old, stamp_us)
-                wanted = self._receive(packet, place, before, now, stamp_us, Flag.WANTED)
-                check_told(packet, self._states[before], found, wanted)
+                    self._check_stamp(packet, self.slot_states[before], slot, old, stamp_us)
+                wanted = self._found(number, before, told, stamp_us, Flag.WANTED)
+                check_told(packet, self.slot_states[before], found, wanted)
         leaving = tuple(self._leave(packet, it, before, old) for it in departures)
         if (leaving or after != before) and not is_admitted:
             raise Violation("what the switch has not been told of is admitted")
         if packet.at == 0 and leaving:
-            self._check_way_back(packet, leaving, is_new=after != before)
+            admitted = self.tenants.told_of(mapping)
+            if after != before:
+                self.check_way_back(leaving, admitted, list(mapping.fabric.ranks), "a new sum")
+            else:
+                asker = [packet.asker] * (packet.asker != NOBODY)
+                self.check_way_back(leaving, admitted, asker, f"what {packet.asker} asked for")
         return after, leaving
 
-    def _receive(
-        self,
-        packet: Owned,
-        place: Place,
-        before: int,
-        now: Admitted,
-        stamp_us: int,
-        flags: Flag = NO_FLAGS,
+    def _found(
+        self, number: int, before: int, told: int, stamp_us: int, flags: Flag = NO_FLAGS
     ) -> Found:
         """What the switch makes of the packet; ``flags``: that the slot has besides."""
-        switch = self._switch(packet.at, now)
+        packet, place = self.packet(number), self.places[self.cells[number]]
+        switch = self._switch(packet.at, told)
         switch.slots.clear()
         switch.outcomes.clear()
-        slot = self._slot_type(place)(*self._states[before])
+        slot = self._slot_type(place)(*self.slot_states[before])
         slot.stamp_us = stamp_us
         slot.flags |= flags
         index = {place.slot} - {-1}
         if index:
             switch.slots[place.slot] = slot
-        departures = switch.receive(packet.sender, encode(packet.header, packet.values))
+        departures = switch.receive(packet.sender, self.payload(number))
         if switch.slots.keys() - index:
             raise Violation(f"it touched the slots {set(switch.slots)}")
         return Found(slot, departures, {outcome for _, outcome in switch.outcomes})
@@ -288,22 +250,13 @@ class Moves:
         """How long its workers' packets wait for a silent owner."""
         return mapping.fabric.claims(mapping.traffic.number, mapping.arc).age_us
 
-    def slot_state(self, number: int) -> SlotState:
-        """What a slot in the state of this number holds."""
-        return self._states[number]
-
     def _slot_type(self, place: Place) -> type[Slot]:
         if place.owner == -1:
             return self.kinds.shared_slot
         return self.kinds.own_slot if place.switch else self.kinds.root_slot
 
-    def _state(self, slot: Slot) -> int:
-        owner, *rest = astuple(replace(slot, stamp_us=0, flags=slot.flags & ~Flag.WANTED))
-        state = (Tag(*owner), *rest)
-        if state not in self._state_numbers:
-            self._state_numbers[state] = len(self._states)
-            self._states.append(state)
-        return self._state_numbers[state]
+    def _kept(self, slot: Slot) -> int:
+        return self.slot_states.number(frozen(slot, stamp_us=0, flags=slot.flags & ~Flag.WANTED))
 
     def _check_stamp(
         self, packet: Owned, before: SlotState, slot: Slot, old: bool, stamp_us: int
@@ -331,7 +284,7 @@ class Moves:
         header, mapping = departure.header, self.mappings[packet.mapping]
         whose = self._by_header.get((header.job, header.epoch))
         if whose is not mapping:
-            owner = self._states[before][0].epoch
+            owner = self.slot_states[before][0].epoch
             if whose is None or owner != whose.traffic.first_epoch:
                 raise Violation(f"what leaves is not of the slot's owner: {header}")
             packet = replace(
@@ -342,9 +295,9 @@ class Moves:
             raise Violation(f"nobody is where {departure} goes")
         at, sender = taken
         if at >= WORKER:
-            return self.number(self._result(at - WORKER, departure, packet))
+            return self._arrive(at - WORKER, departure, packet)
         if header.kind is Kind.CONTRIBUTION:
-            has_collided = whose is mapping and self.may_find_old(self.number(packet), before)
+            has_collided = whose is mapping and self.may_find_old(packet, self.cell(packet), before)
             self._check_sum(packet, departure, has_collided and not old)
         onward = replace(packet, at=at, sender=sender, header=header, values=departure.values)
         return self.number(onward)
@@ -383,43 +336,9 @@ class Moves:
         if got != said:
             raise Violation(f"a sum of chunk {chunk} says {got}, not {said}")
 
-    def _result(self, worker: int, departure: Departure, packet: Owned) -> Arrival:
-        """It has each worker's part once, and is what the worker may take it for."""
+    def _arrive(self, worker: int, departure: Departure, packet: Owned) -> int:
         mapping, got = self.mappings[packet.mapping], unwanted(departure.header)
-        chunk = mapping.chunk(got.seq)
-        said, values = mapping.traffic.whole(0, chunk)
-        if departure.values != values:
-            held = [f"{value:#x}" for value in departure.values]
-            raise Violation(f"the result of mapping {mapping.index} chunk {chunk} holds {held}")
-        said = replace(said, worker=mapping.fabric.child(WORKER + worker), path=packet.asked_by)
-        if got.flags & Flag.REPLAY and worker != packet.asker:
-            raise Violation(f"worker {worker} got what worker {packet.asker} asked for")
-        if replace(got, flags=got.flags & ~Flag.REPLAY, level=0, copy=0) != said:
-            raise Violation(f"the result of chunk {chunk} says {got}, not {said}")
-        return Arrival(mapping.job, worker, mapping.number, chunk)
-
-    def _check_way_back(self, packet: Owned, leaving: tuple[int, ...], is_new: bool) -> None:
-        """A new sum comes to each worker once; what answers a repeat, to the one that asked."""
-        mapping = self.mappings[packet.mapping]
-        told = self.tenants.told_of(mapping)
-        reached = sorted(self._reached(leaving, told))
-        is_asked = packet.asker != NOBODY
-        expected = list(mapping.fabric.ranks) if is_new else [packet.asker] * is_asked
-        if reached != expected:
-            what = "a new sum" if is_new else f"what worker {packet.asker} asked for"
-            raise Violation(f"{what} reaches the workers {reached}, not {expected}")
-
-    def _reached(self, leaving: tuple[int, ...], told: Admitted) -> Iterator[int]:
-        for number in leaving:
-            it = self.known[number]
-            if isinstance(it, Arrival):
-                yield it.worker
-            else:
-                yield from self._reached(self.move(number, self.power_on, told)[1], told)
-
-
-def _mask(numbers: Iterable[int]) -> int:
-    mask = 0
-    for number in numbers:
-        mask |= 1 << number
-    return mask
+        arrival = Arrival(mapping.job, worker, mapping.number, mapping.chunk(got.seq))
+        said_by = (mapping.traffic, 0)
+        self.check_result(said_by, arrival, packet, replace(got, copy=0), departure.values)
+        return self.number(arrival)

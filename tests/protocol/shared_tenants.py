@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from ina.protocol import serial
 from ina.protocol.spec import Flag
@@ -81,15 +81,6 @@ class Owned(Packet):
         return f"{super().__str__()}{again} of {self.header.contributors:#b}"
 
 
-class Arrival(NamedTuple):
-    """A result at a worker, which may get it at any moment."""
-
-    job: int
-    worker: int
-    mapping: int  # of the job
-    chunk: int
-
-
 @dataclass(frozen=True)
 class Mapping:
     """One of one job."""
@@ -101,6 +92,14 @@ class Mapping:
     arc: Arc
     traffic: Traffic
     lanes: tuple[int, ...]  # that it uses
+
+    @property
+    def told(self) -> int:
+        """Its bit in what a switch has been told: whether it admits this mapping."""
+        return 1 << 2 * self.job + self.number
+
+    def is_told(self, told: int) -> bool:
+        return told & self.told != 0
 
     def entries(self, switch: int) -> ModelJob:
         """What the controller installs at a switch."""
@@ -163,10 +162,10 @@ class Tenants:
                 found.append(Mapping(len(found), job, number, fabric, arc, traffic, lanes))
         return tuple(found)
 
-    def told_of(self, mapping: Mapping) -> tuple[int, ...]:
-        """By job, a bit for each of its mappings that a switch admits: this, and others' first."""
-        jobs = range(len(self.jobs))
-        return tuple(1 << mapping.number if job == mapping.job else 1 for job in jobs)
+    def told_of(self, mapping: Mapping) -> int:
+        """What a switch has been told that admits this mapping, and others' first."""
+        others = [it for it in self.of if it[0].job != mapping.job]
+        return mapping.told | sum(it[0].told for it in others)
 
     @cached_property
     def of(self) -> tuple[tuple[Mapping, ...], ...]:

@@ -12,7 +12,8 @@ from ina.protocol.codec import Header
 from ina.protocol.slot_model import Outcome, Slot
 from ina.protocol.spec import Flag, Kind
 from ina.protocol.switch_model import ALONE, Departure
-from tests.protocol.model_check import SlotState, Violation
+from tests.protocol.moves import SlotState
+from tests.protocol.search import Violation
 from tests.protocol.shared_tenants import Owned
 
 

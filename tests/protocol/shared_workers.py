@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from tests.protocol.shared_moves import Moves
-from tests.protocol.shared_tenants import Arrival, Mapping, Owned
-
-T = TypeVar("T")
+from tests.protocol.lossy import Sending
+from tests.protocol.moves import Arrival, put
+from tests.protocol.shared_moves import SharedMoves
+from tests.protocol.shared_tenants import Mapping
 
 
 class Worker(NamedTuple):
@@ -19,17 +20,28 @@ class Worker(NamedTuple):
 
 Ranks = tuple[Worker, ...]
 
+Far = tuple[Ranks, ...]
+"""By job: how far all are."""
+
+
+class Waits(NamedTuple):
+    """A worker waits for the result of a chunk, of one of its lanes by one of its mappings."""
+
+    mapping: Mapping
+    rank: int
+    lane: int
+    chunk: int
+    is_sent: bool  # or there is no such chunk, for this worker
+
 
 class Workers:
     """Of all jobs."""
 
-    def __init__(self, moves: Moves) -> None:
+    def __init__(self, moves: SharedMoves) -> None:
         self.moves, self.tenants = moves, moves.tenants
-        self._sent: dict[tuple[int, int, int], tuple[int, int, int]] = {}
-        self._useless: dict[tuple[Ranks, ...], tuple[int, int]] = {}
+        self._sent: dict[tuple[int, int, int], tuple[Sending, int]] = {}
 
-    def start(self) -> tuple[Ranks, ...]:
-        """By job."""
+    def start(self) -> Far:
         return tuple(
             tuple(
                 Worker(False, tuple((0,) * it.arc.window for it in mappings))
@@ -38,22 +50,21 @@ class Workers:
             for mappings in self.tenants.of
         )
 
-    def send(self, mapping: Mapping, rank: int, chunk: int) -> tuple[int, int, int]:
-        """The numbers of the packet as it is sent first and again, and the mask of both and of what
-        these bring about by themselves."""
+    def _send(self, mapping: Mapping, rank: int, chunk: int) -> tuple[Sending, int]:
+        """And the mask of it, sent first and again, and of what this brings about by itself."""
         key = (mapping.index, rank, chunk)
         if key not in self._sent:
             first, again = map(self.moves.number, mapping.send(rank, chunk))
-            mask = self.moves.masks[first] | self.moves.masks[again]
-            self._sent[key] = first, again, mask | (0 if self.moves.exact else self._alone(again))
+            mask = self.moves.mask((first, again))
+            mask |= 0 if self.moves.exact else self._alone(again)
+            self._sent[key] = Sending(first, again, key), mask
         return self._sent[key]
 
     def _alone(self, number: int) -> int:
         """What a resend brings about where each slot on its way is somebody else's."""
-        it, mask = self.moves.known[number], 0
-        assert isinstance(it, Owned)
-        if self.moves.mapping(number).fabric.is_shared(it.at):
-            told = self.tenants.told_of(self.moves.mapping(number))
+        mapping, mask = self.moves.mapping(number), 0
+        if mapping.fabric.is_shared(self.moves.packet(number).at):
+            told = self.tenants.told_of(mapping)
             for onward in self.moves.move(number, self.moves.power_on, told)[1]:
                 mask |= self.moves.masks[onward] | self._alone(onward)
         return mask
@@ -73,52 +84,45 @@ class Workers:
         """The chunk of a lane that a worker waits for."""
         return lane + worker.done[mapping.number][lane] * mapping.arc.window
 
-    def begun(self, rank: int, worker: Worker, mapping: Mapping) -> int:
+    def waits(self, far: Far) -> Iterator[Waits]:
+        """By mapping, rank and lane."""
+        for mapping in self.tenants.mappings:
+            for rank, worker in enumerate(far[mapping.job]):
+                sent = self.chunks(mapping, rank, worker)
+                for lane in mapping.lanes:
+                    chunk = self.next(mapping, worker, lane)
+                    yield Waits(mapping, rank, lane, chunk, chunk in sent)
+
+    def begun(self, rank: int, mapping: Mapping, far: Far) -> int:
         mask = 0
+        worker = far[mapping.job][rank]
+        sent = self.chunks(mapping, rank, worker)
         for lane in mapping.lanes:
             chunk = self.next(mapping, worker, lane)
-            if chunk in self.chunks(mapping, rank, worker):
-                mask |= self.send(mapping, rank, chunk)[2]
+            if chunk in sent:
+                mask |= self._send(mapping, rank, chunk)[1]
         return mask
 
-    def take(self, workers: tuple[Ranks, ...], it: Arrival) -> tuple[Ranks, ...]:
-        ranks = workers[it.job]
+    def open(self, far: Far) -> Iterator[Sending | None]:
+        for it in self.waits(far):
+            yield self._send(it.mapping, it.rank, it.chunk)[0] if it.is_sent else None
+
+    def take(self, far: Far, it: Arrival) -> tuple[Far, object]:
+        ranks = far[it.job]
         worker, mapping = ranks[it.worker], self.tenants.of[it.job][it.mapping]
         lane = it.chunk % mapping.arc.window
         if it.chunk != self.next(mapping, worker, lane):
-            return workers
+            return far, None
         if it.chunk not in self.chunks(mapping, it.worker, worker):
-            return workers
+            return far, None
         lanes = worker.done[it.mapping]
         done = put(worker.done, it.mapping, put(lanes, lane, lanes[lane] + 1))
-        return put(workers, it.job, put(ranks, it.worker, worker._replace(done=done)))
+        after = put(far, it.job, put(ranks, it.worker, worker._replace(done=done)))
+        return after, (mapping.index, it.worker, it.chunk + mapping.arc.window)
 
-    def are_done(self, workers: tuple[Ranks, ...]) -> bool:
-        return not any(
-            self.next(mapping, worker, lane) in self.chunks(mapping, rank, worker)
-            for mapping in self.tenants.mappings
-            for rank, worker in enumerate(workers[mapping.job])
-            for lane in mapping.lanes
-        )
-
-    def of_no_use(self, workers: tuple[Ranks, ...]) -> int:
-        """Arrivals that nobody waits for any more."""
-        known = len(self.moves.arrivals)
-        if self._useless.get(workers, (-1, 0))[0] != known:
-            mask = 0
-            for arrival, bit in self.moves.arrivals.items():
-                worker = workers[arrival.job][arrival.worker]
-                mapping = self.tenants.of[arrival.job][arrival.mapping]
-                lane = arrival.chunk % mapping.arc.window
-                left = self.tenants.jobs[arrival.job].change == "restart" and worker.moved
-                if arrival.chunk < self.next(mapping, worker, lane) or (
-                    left and arrival.mapping == 0
-                ):
-                    mask |= bit
-            self._useless[workers] = known, mask
-        return self._useless[workers][1]
-
-
-def put(row: tuple[T, ...], index: int, value: T) -> tuple[T, ...]:
-    """The row with another value at an index."""
-    return (*row[:index], value, *row[index + 1 :])
+    def is_useless(self, far: Far, it: Arrival) -> bool:
+        """Whether nobody waits for a result any more."""
+        worker, mapping = far[it.job][it.worker], self.tenants.of[it.job][it.mapping]
+        has_left = self.tenants.jobs[it.job].change == "restart" and worker.moved
+        lane = it.chunk % mapping.arc.window
+        return it.chunk < self.next(mapping, worker, lane) or (has_left and it.mapping == 0)

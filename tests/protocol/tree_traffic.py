@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 from ina.protocol import serial
 from ina.protocol.codec import Header
@@ -40,14 +39,6 @@ class Packet:
             f"{header.kind.name} of epoch {header.epoch} seq {header.seq} worker {header.worker}"
             f" path {header.path:06x} {header.flags!r} to switch {self.at} (by {self.asker})"
         )
-
-
-class Arrival(NamedTuple):
-    """A result at a worker, which may get it at any moment."""
-
-    worker: int
-    epoch: int  # 0, or 1 after the restart
-    chunk: int
 
 
 @dataclass

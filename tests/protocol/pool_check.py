@@ -1,8 +1,6 @@
 """An exhaustive search over everything a network can do to one job of mode `pool`.
 
-The network is a set that packets enter when they are sent and never leave: at any moment any of
-them may arrive, again and again (duplication, delay without bound, reordering), or never (loss).
-So a state needs no queues: which contributions exist follows from how far the workers are.
+A state needs no queues: which contributions exist follows from how far the workers are.
 
 A window of one chunk (two slots) is enough: the lanes of a wider window share no slot and no state.
 Each contribution is a vector with a one in the place of its own (epoch, chunk, worker), so that a
@@ -16,16 +14,15 @@ need not end; but no worker takes a sum that is not its workers'.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from ina.protocol import serial
 from ina.protocol.check_model import CheckModel, CheckRound
 from ina.protocol.codec import Header
-from ina.protocol.slot_model import DIGEST_MODULUS, Slot, Tag
+from ina.protocol.slot_model import DIGEST_MODULUS, Slot
 from ina.protocol.spec import ALL_WORKERS
 from ina.protocol.switch_model import (
     Attachment,
@@ -35,30 +32,28 @@ from ina.protocol.switch_model import (
     Sharing,
     SwitchModel,
 )
+from tests.protocol.moves import SlotState, frozen, put
+from tests.protocol.search import Model, Numbered, Progress, Violation
 
 FIRST_EPOCH = 7
 STRANGER = Attachment(port=9, ipv4=9, udp_port=9)
 WORKER_SHIFT = 8  # each worker counts in a byte of its own
 
-SlotState = tuple[Any, ...]
-S = TypeVar("S")  # a state, whatever it is
 
-
-class Violation(AssertionError):  # noqa: N818 (a finding, not a failure of the search)
-    """A promise that does not hold, with the shortest way there."""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Packet:
-    """A contribution on the wire."""
+    """A contribution on the wire: the same is the same object."""
 
     sender: Attachment
     header: Header
     values: tuple[int, ...]
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name} arrives"
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """A result on the wire, on its way to a worker."""
 
     worker: int
@@ -66,19 +61,18 @@ class Result:
     chunk: int
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """Everything that may differ between two moments."""
 
     epoch: int
     done: tuple[int, ...]  # chunks whose result each worker has, in this epoch
     old_done: tuple[int, ...] | None  # the same at the end of the first epoch, after a restart
-    slots: tuple[SlotState, ...]
+    slots: tuple[int, ...]  # the number of each one's state
     results: frozenset[Result]
 
 
 @dataclass
-class System:
+class System(Model[State]):
     """The job, the switch and the workers. The last fields exist to seed bugs."""
 
     workers: int
@@ -94,8 +88,9 @@ class System:
     worker_verifies: bool = True
     _packets: dict[tuple[int, int, int], Packet] = field(default_factory=dict)
     _verified: dict[Any, bool] = field(default_factory=dict)
-    _known: dict[Any, tuple[SlotState, list[Departure]]] = field(default_factory=dict)
-    _settled: set[Any] = field(default_factory=set)
+    _slot_states: Numbered[SlotState] = field(default_factory=Numbered)
+    _moved: dict[Any, tuple[int, list[Result]]] = field(default_factory=dict)
+    _in_flight: dict[Any, tuple[Packet, ...]] = field(default_factory=dict)
 
     @cached_property
     def attachments(self) -> tuple[Attachment, ...]:
@@ -120,7 +115,7 @@ class System:
 
     def start(self) -> State:
         slot = self.slot_type(values=(0,) * 2 * self.chunks)
-        slots = (_freeze(slot),) * self.slot_count
+        slots = (self._slot_states.number(frozen(slot)),) * self.slot_count
         return State(FIRST_EPOCH, (0,) * self.workers, None, slots, frozenset())
 
     def place(self, epoch: int, chunk: int) -> int:
@@ -154,6 +149,12 @@ class System:
             self._packets[key] = self._packet(*key)
         return self._packets[key]
 
+    def strangers(self, epoch: int, chunk: int) -> Packet:
+        key = (epoch, STRANGER.port, chunk)
+        if key not in self._packets:
+            self._packets[key] = self._strangers(epoch, chunk)
+        return self._packets[key]
+
     def _packet(self, epoch: int, worker: int, chunk: int) -> Packet:
         values = [0] * 2 * self.chunks
         values[self.place(epoch, chunk)] = 1 << WORKER_SHIFT * worker
@@ -167,19 +168,27 @@ class System:
             digest=self.digest(epoch, worker, chunk),
             check=self.checks[epoch].contribute(self.round(chunk), worker, values),
         )
-        return Packet(self.attachments[worker], header, tuple(values))
+        name = f"worker {worker}'s contribution to epoch {epoch} chunk {chunk}"
+        return Packet(self.attachments[worker], header, tuple(values), name)
 
-    def strangers(self, epoch: int, chunk: int) -> Packet:
+    def _strangers(self, epoch: int, chunk: int) -> Packet:
         """What somebody else sends in worker 0's name: other values."""
         packet = self.packet(epoch, 0, chunk)
         values = tuple(value << WORKER_SHIFT * self.workers for value in packet.values)
+        name = f"the forger's {packet.name}" if self.forger else f"the stranger's {packet.name}"
         if self.forger:  # it has seen worker 0's packet, and says of the rest what that says
-            return replace(packet, values=values)
+            return replace(packet, values=values, name=name)
         header = replace(packet.header, digest=1, check=1)
-        return replace(packet, sender=STRANGER, header=header, values=values)
+        return Packet(STRANGER, header, values, name)
 
-    def in_flight(self, state: State) -> Iterator[Packet]:
+    def in_flight(self, state: State) -> tuple[Packet, ...]:
         """Every contribution that has been sent so far, and the stranger's."""
+        key = (state.epoch, state.done, state.old_done)
+        if key not in self._in_flight:
+            self._in_flight[key] = tuple(self._sent(state))
+        return self._in_flight[key]
+
+    def _sent(self, state: State) -> Iterator[Packet]:
         sent = {state.epoch: state.done}
         if state.old_done is not None:
             sent[FIRST_EPOCH] = state.old_done
@@ -195,30 +204,26 @@ class System:
         index = packet.header.slot
         before = state.slots[index]
         key = (state.epoch, before, packet)
-        if key not in self._known:
-            self._known[key] = self._run_switch(state.epoch, before, packet)
-        after, departures = self._known[key]
-        results = [
-            result for departure in departures for result in self._check(departure, state.epoch)
-        ]
+        if key not in self._moved:
+            self._moved[key] = self._run_switch(state.epoch, before, packet)
+        after, results = self._moved[key]
         if len(results) > 1 and results[0] in state.results:
             raise Violation(f"chunk {results[0].chunk} went to all twice")
         if after == before and state.results.issuperset(results):
             return state, results
-        slots = (*state.slots[:index], after, *state.slots[index + 1 :])
-        return replace(state, slots=slots, results=state.results | set(results)), results
+        slots = put(state.slots, index, after)
+        return state._replace(slots=slots, results=state.results | set(results)), results
 
-    def _run_switch(
-        self, epoch: int, before: SlotState, packet: Packet
-    ) -> tuple[SlotState, list[Departure]]:
+    def _run_switch(self, epoch: int, before: int, packet: Packet) -> tuple[int, list[Result]]:
         switch, index = self.switches[epoch], packet.header.slot
-        switch.slots[index] = self.slot_type(*before)
+        switch.slots[index] = self.slot_type(*self._slot_states[before])
         try:
             job = switch.admit(packet.sender, packet.header)
             departures = switch.contribute(job, packet.header, packet.values)
         except Dropped:
             departures = []
-        return _freeze(switch.slots[index]), departures
+        results = [result for it in departures for result in self._check(it, epoch)]
+        return self._slot_states.number(frozen(switch.slots[index])), results
 
     def _check(self, departure: Departure, epoch: int) -> list[Result]:
         """Promises 1 and 2: values and digest are the contributions', each once, and no others.
@@ -263,88 +268,38 @@ class System:
             if self.worker_checks_epoch:
                 return state
             raise Violation(f"worker {result.worker} took a result of epoch {result.epoch}")
-        done = list(state.done)
-        done[result.worker] += 1
-        return replace(state, done=tuple(done))
+        return state._replace(done=put(state.done, result.worker, result.chunk + 1))
 
-    def successors(self, state: State) -> Iterator[tuple[str, State]]:
+    def moves(self, state: State) -> Iterator[tuple[object, State]]:
         for packet in self.in_flight(state):
-            header = packet.header
-            who = "stranger" if packet.sender == STRANGER else f"worker {header.worker}"
-            yield (
-                f"{who}'s contribution to epoch {header.epoch} chunk {self.chunk(header)} arrives",
-                self.arrive(state, packet)[0],
-            )
+            yield packet, self.arrive(state, packet)[0]
         for result in state.results:
             yield f"{result} arrives", self.accept(state, result)
         if self.restart and state.old_done is None:
             fresh = (0,) * self.workers
-            yield "restart", replace(state, epoch=state.epoch + 1, old_done=state.done, done=fresh)
+            yield (
+                "restart",
+                state._replace(epoch=state.epoch + 1, old_done=state.done, done=fresh),
+            )
 
-    def check_progress(self, state: State) -> None:
+    def check(self, state: State) -> None:
         """Promise 3: with all that is in flight lost, resending what is open ends the job."""
-        passed = []
-        if self.forger:
-            return
-        while min(state.done) < self.chunks:
-            key = (state.epoch, state.done, state.slots)
-            if key in self._settled:
-                break
-            if key in passed:
-                raise Violation(
-                    f"no progress: workers have {state.done} chunks, resending for ever"
-                )
-            passed.append(key)
-            for worker in range(self.workers):
-                if state.done[worker] < self.chunks:
-                    packet = self.packet(state.epoch, worker, state.done[worker])
-                    state, results = self.arrive(replace(state, results=frozenset()), packet)
-                    for result in results:
-                        state = self.accept(state, result)
-        self._settled.update(passed)
+        if not self.forger:
+            self._progress.check(state._replace(results=frozenset(), old_done=None))
 
+    @cached_property
+    def _progress(self) -> Progress[State]:
+        return Progress(
+            self._resent,
+            has_ended=lambda state: min(state.done) >= self.chunks,
+            tell=lambda state: state.done,
+        )
 
-class Searched(Protocol[S]):
-    """What :func:`search` needs to know of a system."""
-
-    def start(self) -> S: ...
-
-    def successors(self, state: S) -> Iterator[tuple[object, S]]:
-        """What may happen next; ``str`` of the first says what that is."""
-        ...
-
-    def check_progress(self, state: S) -> None:
-        """Raises Violation if the job cannot end any more."""
-        ...
-
-
-def search(system: Searched[S]) -> int:
-    """Visits every reachable state; returns how many. Raises Violation with the shortest trace."""
-    start = system.start()
-    came_from: dict[S, tuple[S, object] | None] = {start: None}
-    queue = deque([start])
-    while queue:
-        state = queue.popleft()
-        try:
-            system.check_progress(state)
-            for step, after in system.successors(state):
-                if after not in came_from:
-                    came_from[after] = (state, step)
-                    queue.append(after)
-        except Violation as violation:
-            raise Violation("\n  ".join([str(violation), *_trace(came_from, state)])) from None
-    return len(came_from)
-
-
-def _trace(came_from: dict[S, tuple[S, object] | None], state: S) -> list[str]:
-    steps: list[str] = []
-    origin = came_from[state]
-    while origin is not None:
-        steps.append(str(origin[1]))
-        origin = came_from[origin[0]]
-    return steps[::-1]
-
-
-def _freeze(slot: Slot) -> SlotState:
-    owner, *rest = astuple(slot)
-    return (Tag(*owner), *rest)
+    def _resent(self, state: State) -> State:
+        for worker in range(self.workers):
+            if state.done[worker] < self.chunks:
+                packet = self.packet(state.epoch, worker, state.done[worker])
+                state, results = self.arrive(state._replace(results=frozenset()), packet)
+                for result in results:
+                    state = self.accept(state, result)
+        return state._replace(results=frozenset())
