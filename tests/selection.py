@@ -16,6 +16,11 @@ LONG = bool(os.environ.get(LONG_VARIABLE))
 """Whether this is ``make test-long``: everything, with more seeds, packets and repetitions."""
 
 
+def examples(most: int) -> int:
+    """Hypothesis' examples of a test: so many in ``make test-long``, a quarter else."""
+    return most if LONG else most // 4
+
+
 # Imported where they are asked: a process that only hands tests out needs neither.
 
 

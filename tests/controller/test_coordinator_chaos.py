@@ -34,6 +34,7 @@ from ina.tables.errors import SwitchError
 from ina.tables.session import SwitchSession
 from ina.tables.values import Counter, Entry, Group, Item
 from ina.trees.endpoint import Endpoint
+from tests.selection import examples
 from tests.worlds.fakes.switches import alone, only, switch_of
 
 NAMES = ("a", "b", "c")
@@ -404,7 +405,7 @@ async def live(
     trouble=st.sampled_from([0.0, 0.1, 0.5]),
     deaths=st.booleans(),
 )
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 def test_store_and_switch_agree_after_any_life(
     deeds: Sequence[str], seed: int, trouble: float, deaths: bool
 ) -> None:

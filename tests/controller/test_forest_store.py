@@ -17,6 +17,7 @@ from ina.trees.slots import SlotRange
 from tests.controller.forests import AT_A_SPINE, forests
 from tests.controller.test_store import job, shown, stored_job
 from tests.controller.test_tree_plan import job_over
+from tests.selection import examples
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def store(store_url: str) -> Iterator[Store]:
         yield opened
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(forest=forests(), other=forests())
 def test_forests_come_back(store: Store, forest: Forest, other: Forest) -> None:
     """Of a job, and of the mapping that it changes to; they are put over those of before."""

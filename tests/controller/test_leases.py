@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ina.controller.watch.leases import AWAY_S, LeaseTable, Member
+from tests.selection import examples
 
 LEASE_S = 10.0
 A, B = Member(1, 0), Member(1, 1)
@@ -206,3 +207,4 @@ class Renewing(RuleBasedStateMachine):
 
 
 TestRenewing = Renewing.TestCase
+TestRenewing.settings = settings(max_examples=examples(100))

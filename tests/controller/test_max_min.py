@@ -10,6 +10,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from ina.controller.windows.caps import Demand, max_min
+from tests.selection import examples
 
 THINGS = "abcd"
 PARTS = st.sampled_from([0.5, 1.0, 2.0])
@@ -33,7 +34,7 @@ def used(demands: Mapping[str, Demand[str]], rates: Mapping[str, float], thing: 
     return sum(it.uses.get(thing, 0.0) * rates[job] for job, it in demands.items())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cases())
 def test_nothing_is_overfull_and_each_has_a_full_bottleneck_where_it_has_most(
     case: tuple[dict[str, Demand[str]], dict[str, float]],
@@ -89,7 +90,7 @@ def test_growing_step_by_step_comes_to_the_same(
         assert share.rate == pytest.approx(wanted[job], abs=32 * STEP)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cases(), st.data())
 def test_who_leaves_lets_the_least_have_no_less(
     case: tuple[dict[str, Demand[str]], dict[str, float]], data: st.DataObject

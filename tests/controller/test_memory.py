@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -19,6 +20,7 @@ from ina.trees.errors import JobRequestError
 from ina.trees.forest import forest_of
 from ina.trees.slots import SlotRange
 from ina.trees.tree import single
+from tests.selection import examples
 
 
 class Pools(RuleBasedStateMachine):
@@ -109,6 +111,7 @@ class Pools(RuleBasedStateMachine):
 
 
 TestPools = Pools.TestCase
+TestPools.settings = settings(max_examples=examples(100))
 
 
 def test_refusals_say_the_numbers() -> None:

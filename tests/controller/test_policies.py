@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ina.controller.config import JobsConfig
@@ -36,6 +36,7 @@ from ina.controller.memory.resizes import (
     restrained,
     settled,
 )
+from tests.selection import examples
 
 LANE_BYTES_S = 256 / 20e-6
 """256 bytes a round trip of 20 us."""
@@ -72,6 +73,7 @@ def demands(draw: st.DrawFn) -> list[Demand]:
 
 
 @pytest.mark.parametrize("name", sorted(RESIZING))
+@settings(max_examples=examples(100))
 @given(jobs=demands(), spare=st.integers(0, 2000))
 def test_what_runs_keeps_its_floor_and_nothing_is_given_twice(
     name: str, jobs: list[Demand], spare: int
@@ -95,6 +97,7 @@ def test_what_runs_keeps_its_floor_and_nothing_is_given_twice(
         assert low <= kept[it.name] <= high
 
 
+@settings(max_examples=examples(100))
 @given(jobs=demands(), total=st.integers(0, 2000))
 def test_equal_gives_nobody_more_while_one_with_less_has_use_for_it(
     jobs: list[Demand], total: int
@@ -179,6 +182,7 @@ def test_a_job_near_its_deadline_does_not_go_to_and_fro(
     assert least(job("a", slots=slots, deadline_s=deadline_s)) == wanted
 
 
+@settings(max_examples=examples(100))
 @given(jobs=demands(), total=st.integers(100, 2000))
 def test_the_earliest_deadline_that_can_be_met_is_met(jobs: list[Demand], total: int) -> None:
     sizes = Deadline().sizes(jobs, total)
@@ -273,6 +277,7 @@ def test_changes_are_used_up_and_come_back() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(RESIZING))
+@settings(max_examples=examples(100))
 @given(jobs=demands(), spare=st.integers(0, 2000))
 def test_who_has_few_changes_left_does_not_shrink(
     name: str, jobs: list[Demand], spare: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -17,6 +18,7 @@ from ina.protocol import serial
 from ina.protocol.peer import Peer
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
+from tests.selection import examples
 from tests.worlds.fakes.switches import alone, memory_of
 
 
@@ -209,3 +211,4 @@ class Jobs(RuleBasedStateMachine):
 
 
 TestJobs = Jobs.TestCase
+TestJobs.settings = settings(max_examples=examples(100))

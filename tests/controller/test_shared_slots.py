@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ina.controller.memory import SharedSlots
 from ina.controller.memory.allocators import least_shared
 from ina.modes.patience import STEPS, Patience
 from ina.trees.slots import SlotRange
+from tests.selection import examples
 
 
 def cost(arcs: list[range], own: range) -> tuple[int, int]:
@@ -18,6 +19,7 @@ def cost(arcs: list[range], own: range) -> tuple[int, int]:
     return sum(depths), max(depths, default=0)
 
 
+@settings(max_examples=examples(100))
 @given(data=st.data(), total=st.integers(1, 24))
 def test_no_other_place_is_better(data: st.DataObject, total: int) -> None:
     lengths = st.integers(0, total)
@@ -59,6 +61,7 @@ def test_what_is_not_taken_cannot_be_given_back() -> None:
         SharedSlots(0, 4).give_back(SlotRange(0, 4, 2))
 
 
+@settings(max_examples=examples(100))
 @given(st.integers(-3, 9), st.integers(-3, 9), st.integers(1, 10**6))
 def test_the_more_important_wait_less(one: int, other: int, age_us: int) -> None:
     mine, its = Patience.of(one, age_us), Patience.of(other, age_us)

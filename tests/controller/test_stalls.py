@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ina.controller.watch.stalls import (
@@ -21,6 +21,7 @@ from ina.controller.watch.stalls import (
 )
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.errors import JobRequestError
+from tests.selection import examples
 
 WRAP = 1 << 32
 FIRST_SLOT = 100
@@ -243,6 +244,7 @@ def stalls(draw: st.DrawFn) -> tuple[list[list[int]], list[list[bool]]]:
     return seqs, waits
 
 
+@settings(max_examples=examples(100))
 @given(stalls())
 def test_the_missing_are_those_whose_lane_is_behind(
     case: tuple[list[list[int]], list[list[bool]]],
@@ -266,6 +268,7 @@ def test_the_missing_are_those_whose_lane_is_behind(
     assert found.waiting
 
 
+@settings(max_examples=examples(100))
 @given(stalls(), st.integers(0, 2**32 - 1))
 def test_where_numbers_begin_makes_no_difference(
     case: tuple[list[list[int]], list[list[bool]]], turns: int

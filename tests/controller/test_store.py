@@ -32,6 +32,7 @@ from ina.trees.mapping import Mapping
 from ina.trees.slots import SlotRange
 from ina.trees.tree import Tree, single
 from tests.controller.test_tree_plan import TREES, job_over
+from tests.selection import examples
 from tests.worlds.fakes.switches import NAME, job_at, placed_over
 
 endpoints = st.builds(
@@ -100,7 +101,7 @@ def store(store_url: str) -> Iterator[Store]:
     opened.close()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(made=started_jobs, leaving=st.sets(st.integers(0, 31)))
 def test_a_job_comes_back_as_it_was_and_with_those_who_left(
     store: Store, made: Job, leaving: set[int]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ina.controller.jobs.tokens import hash_token, member_key, new_key_seed, token_matches
+from tests.selection import examples
 
 TOKENS = st.text(max_size=200)
 
 
+@settings(max_examples=examples(100))
 @given(TOKENS, TOKENS)
 def test_only_the_same_token_matches(token: str, other: str) -> None:
     hashed = hash_token(token)
@@ -17,6 +19,7 @@ def test_only_the_same_token_matches(token: str, other: str) -> None:
     assert token_matches(other, hashed) == (other == token)
 
 
+@settings(max_examples=examples(100))
 @given(TOKENS.filter(bool))
 def test_a_hash_is_salted_and_does_not_show_the_token(token: str) -> None:
     assert hash_token(token) != hash_token(token)
@@ -32,6 +35,7 @@ MEMBERS = st.tuples(
 )
 
 
+@settings(max_examples=examples(100))
 @given(MEMBERS, MEMBERS)
 def test_keys_differ_by_job_by_incarnation_and_by_rank(
     one: tuple[bytes, int, int], other: tuple[bytes, int, int]

@@ -6,7 +6,7 @@ from collections import Counter
 from ipaddress import IPv4Address
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ina.controller.job import Job, JobSpec
@@ -22,6 +22,7 @@ from ina.trees.endpoint import Endpoint
 from ina.trees.forest import forest_of
 from ina.trees.slots import SlotRange
 from ina.trees.tree import Node, Tree
+from tests.selection import examples
 from tests.worlds.fakes.switches import placed_over
 
 NUMBER, EPOCH, SLOTS = 7, 0x0003_0009, 64
@@ -138,6 +139,7 @@ def test_members_come_last_and_neighbours_have_their_macs() -> None:
     assert up["dst_mac"] == mac_of(IPv4Address("10.9.0.1"))
 
 
+@settings(max_examples=examples(100))
 @given(st.lists(st.integers(1, 32), min_size=2, max_size=32), st.integers(0, 0))
 def test_each_rank_has_a_way_of_its_own(sizes: list[int], at_root: int) -> None:
     tree = racks(*sizes, at_root=at_root)

@@ -23,6 +23,7 @@ from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
 from ina.trees.nearest import Nearest
 from ina.trees.slots import SlotRange
+from tests.selection import examples
 from tests.worlds.fakes.racks import fabric, host
 
 RACKS = 3
@@ -160,10 +161,10 @@ class Jobs(RuleBasedStateMachine):
 
 
 TestJobs = Jobs.TestCase
-TestJobs.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
+TestJobs.settings = settings(max_examples=examples(50), stateful_step_count=30, deadline=None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     leaves=st.lists(st.integers(1, RACKS), min_size=2, max_size=6),
     full=st.sets(st.sampled_from(sorted(SIZES)), min_size=1),

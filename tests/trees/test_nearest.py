@@ -18,6 +18,7 @@ from ina.trees.errors import JobRequestError
 from ina.trees.forest import forest_of
 from ina.trees.nearest import Nearest, tree_over
 from ina.trees.tree import Node, Tree, single
+from tests.selection import examples
 
 
 @dataclass(frozen=True)
@@ -261,7 +262,7 @@ def fabrics(draw: st.DrawFn) -> Fabric:
     return Fabric(names, links)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(fabrics())
 def test_ways_are_shortest_and_the_same_back_and_in_parts(drawn: Fabric) -> None:
     joined = {frozenset(link.switches): link for link in reversed(drawn.links)}
@@ -284,7 +285,7 @@ def test_ways_are_shortest_and_the_same_back_and_in_parts(drawn: Fabric) -> None
             assert drawn.port_towards(here, b) == link.port_of(here)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data(), fabrics())
 def test_trees_over_random_fabrics(data: st.DataObject, drawn: Fabric) -> None:
     sizes = data.draw(

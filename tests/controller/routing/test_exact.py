@@ -29,6 +29,7 @@ from tests.controller.routing.drawn import (
     three_switches,
     with_others,
 )
+from tests.selection import examples
 
 
 @pytest.mark.parametrize("seed", [0, 3, 9])
@@ -50,7 +51,7 @@ def test_points_are_the_best_of_all_there_are(seed: int) -> None:
     assert solved.bound.seconds == pytest.approx(best, rel=1e-5)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(40), deadline=None, derandomize=True)
 @given(seed=st.integers(1000, 100_000), has_others=st.booleans())
 def test_points_of_any_network(seed: int, has_others: bool) -> None:
     situation = any_situation(seed)
@@ -66,7 +67,7 @@ def test_points_of_any_network(seed: int, has_others: bool) -> None:
     assert best <= step_s(situation, Grid().plan(situation)) * (1 + 1e-5)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(40), deadline=None, derandomize=True)
 @given(seed=st.integers(1000, 100_000), stripes=st.sampled_from([1, 4]), has_others=st.booleans())
 def test_trees_of_any_network(seed: int, stripes: int, has_others: bool) -> None:
     situation = any_situation(seed, stripes=stripes)

@@ -32,6 +32,7 @@ from tests.controller.routing.drawn import (
     three_switches,
     with_others,
 )
+from tests.selection import examples
 
 POLICIES: list[Policy] = [Grid(), Exact()]
 
@@ -106,7 +107,7 @@ def test_a_fold_of_equal_switches_loses_nothing() -> None:
     assert folded > 1.4
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(40), deadline=None, derandomize=True)
 @given(
     seed=st.integers(1000, 100_000),
     stripes=st.sampled_from([1, 4]),
