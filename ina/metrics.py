@@ -6,7 +6,9 @@ name of the scrape, and would rename ours.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
@@ -67,6 +69,8 @@ class MetricsServer:
         if thread is None:
             return
         _serving.discard(self)
+        with contextlib.suppress(OSError):  # else it looks twice a second whether it shall end
+            self._server.socket.shutdown(socket.SHUT_RDWR)
         self._server.shutdown()
         self._server.server_close()
         thread.join(_STOP_DEADLINE_S)

@@ -15,8 +15,8 @@ import pytest
 
 from ina.controller.config import load_config
 from ina.host import JobEndedError, Session
-from tests.controller.test_cli import config_file, ina, started
 from tests.worlds.fakes.scrape import scrape
+from tests.worlds.processes.controller_command import config_file, ina, started
 
 
 def ask(controller: str, *words: str) -> Any:

@@ -14,8 +14,8 @@ import pytest
 
 from ina.host import JobEvictedError, Session
 from ina.host.client import process_name
-from tests.controller.test_cli import config_file, ina, started
 from tests.worlds.fakes.workers import workers_of
+from tests.worlds.processes.controller_command import config_file, ina, started
 from tests.worlds.processes.stand_ins import python
 
 DEADLINE_S = 60.0  # for a hang

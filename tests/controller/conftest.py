@@ -8,11 +8,27 @@ from typing import TypeAlias
 
 import pytest
 
+from ina.controller import retry
+from ina.controller.jobs import removal
+from ina.controller.service import arrivals, supervisor
+from ina.controller.watch import failure_detector, leases
 from tests.worlds.processes import postgres
 from tests.worlds.processes.postgres import PostgresServer
 
 NewStore: TypeAlias = Callable[[Path], str]
 """Makes the URL of an empty store, by a folder for it."""
+
+
+@pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Controllers of this process try a switch again at once, and soon miss who hangs up."""
+    for module in (supervisor, retry):
+        monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
+        monkeypatch.setattr(module, "MAX_PAUSE_S", 0.05)
+    monkeypatch.setattr(leases, "BROKEN_S", 0.2)
+    monkeypatch.setattr(removal, "LOOK_S", 0.02)
+    monkeypatch.setattr(failure_detector, "CHECK_S", 0.02)
+    monkeypatch.setattr(arrivals, "CHECK_S", 0.02)
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.numbers import EpochCounter
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import FirstFit, StaticPool
-from tests.controller.test_registry import endpoint, run_job
+from tests.worlds.fakes.registries import endpoint, run_job
 from tests.worlds.fakes.switches import NAME, alone, memory_of
 
 

@@ -17,7 +17,8 @@ from ina.host.arrays import Array
 from ina.protocol.collective import Reduction
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2 import Operation, Progress
-from tests.controller.test_failure_detector import Watched, scenario
+from tests.controller.test_failure_detector import scenario
+from tests.worlds.fakes.coordinator import Watched
 
 F32 = 1
 BIG, SMALL, AVG = (

@@ -21,9 +21,9 @@ from ina.host import Session, WorkerOptions
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
-from tests.controller.test_faults import HANG_S, VICTIM, Place, until
 from tests.selection import LONG
 from tests.worlds.fakes.workers import Workers, workers_of
+from tests.worlds.processes.killed import HANG_S, VICTIM, Place, until
 
 RANKS = 2
 HAS, BESIDE, IN_PLACE = 512, 2048, 8000

@@ -18,9 +18,9 @@ from ina.controller.change import Word
 from ina.controller.jobs.changes import Told
 from ina.p4 import names
 from ina.trees.forest import Forest
-from tests.controller.test_tree_kill_points import Reaper, bury
 from tests.worlds.fakes.changing import LEAF1, OVER_SPINE, S, epochs_on
 from tests.worlds.fakes.racks import AGGREGATORS, NAMES, SLOTS, Racks
+from tests.worlds.fakes.reaper import Reaper, bury
 
 STEPS = (
     "remap",

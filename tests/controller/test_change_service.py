@@ -14,9 +14,10 @@ from ina.cli import main
 from ina.controller.embedded import Embedded
 from ina.protocol.spec import path_of
 from ina.rpc import controller_pb2 as pb2
-from tests.controller.test_service import refusal
 from tests.worlds.fakes.switches import of_jobs
-from tests.worlds.fakes.workers import Workers, workers_of
+from tests.worlds.fakes.workers import Workers, refusal, workers_of
+
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 SLOTS, TOTAL = 512, 8192
 Capture = pytest.CaptureFixture[str]

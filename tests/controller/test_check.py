@@ -15,7 +15,7 @@ from ina.cli import main
 from ina.controller.errors import FencedError
 from ina.controller.store import open_store
 from ina.controller.store.schema import VERSION
-from tests.controller.test_store import job
+from tests.worlds.fakes.placed import job
 from tests.worlds.processes.postgres import PostgresServer
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address
-from typing import Any
 
 import pytest
 
@@ -20,114 +18,12 @@ from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.memory import StaticPool
 from ina.controller.store import IN_MEMORY, open_store
-from ina.controller.switches.plan import JobPlan
-from ina.controller.switches.reconcile import SwitchState
 from ina.protocol.peer import Peer
-from ina.rpc import controller_pb2 as pb2
 from ina.tables.errors import SwitchError
-from ina.tables.values import Entry, Item
 from ina.trees.endpoint import Endpoint
+from tests.worlds.fakes.coordinator import Bench
+from tests.worlds.fakes.sessions import RecordingSwitch
 from tests.worlds.fakes.switches import alone, only, switch_of
-
-
-class RecordingSwitch:
-    """A JobWriter. ``gate`` holds back installing; ``refuse`` makes it fail."""
-
-    def __init__(self) -> None:
-        self.log: list[str] = []
-        self.gate = asyncio.Event()
-        self.gate.set()
-        self.refuse: SwitchError | None = None
-        self.keep = 0  # removals that are refused
-        self.busy = False
-        self.mark: int | None = None
-        self.items: list[Item] = []
-        self.addresses: tuple[int, ...] = ()
-
-    async def put_addresses(self, wanted: Iterable[int], former: Iterable[int]) -> None:
-        self.addresses = tuple(wanted)
-
-    async def install(self, plan: JobPlan, cleared: Sequence[int], epoch: int) -> None:
-        (job_number,) = cleared
-        assert not self.busy
-        self.busy = True
-        try:
-            await self.gate.wait()
-            self.log.append(f"install {job_number} epoch {epoch}")
-            if self.refuse is not None:
-                raise self.refuse
-        finally:
-            self.busy = False
-
-    async def remove(self, plan: JobPlan) -> None:
-        assert not self.busy
-        self._maybe_keep()
-        self.log.append("remove")
-
-    async def remove_entry(self, entry: Entry) -> None:
-        assert not self.busy
-        self._maybe_keep()
-        self.log.append(f"remove worker {dict(entry.match)['worker']}")
-
-    async def read_state(self) -> SwitchState:
-        return SwitchState(self.mark, tuple(self.items))
-
-    async def put_mark(self, epoch: int, former: int | None) -> None:
-        assert former == self.mark
-        self.mark = epoch
-
-    async def insert(self, items: Iterable[Item]) -> None:
-        self.items += items
-
-    async def modify(self, items: Iterable[Item]) -> None:
-        assert not list(items), "not in these tests"
-
-    async def delete(self, items: Iterable[Item]) -> None:
-        for item in items:
-            self.items.remove(item)
-
-    def _maybe_keep(self) -> None:
-        if self.keep:
-            self.keep -= 1
-            raise SwitchError("switch s: no answer")
-
-
-class Bench:
-    def __init__(self) -> None:
-        self.switch = RecordingSwitch()
-        self.registry = Registry(alone(StaticPool(64, 16)), EpochCounter(0), range(1, 9))
-        self.store = open_store(IN_MEMORY)
-        self.claim = self.store.claim("test")
-        self.coordinator = Coordinator(
-            self.registry, [switch_of(self.registry, self.switch)], Record(self.claim)
-        )
-
-    def join(self, rank: int, timeout_s: float = 20.0) -> asyncio.Task[Any]:
-        endpoint = Endpoint(Peer(IPv4Address("10.0.0.1"), 4000 + rank), 1)
-        return asyncio.create_task(self.coordinator.join("j", rank, endpoint, timeout_s))
-
-    async def start(self, world_size: int, timeout_s: float = 20.0) -> list[asyncio.Task[Any]]:
-        await self.coordinator.create(JobSpec("j", world_size), 0.0)
-        joins = [self.join(rank, timeout_s) for rank in range(world_size)]
-        for _ in range(3):
-            await asyncio.sleep(0)
-        return joins
-
-    def told(self) -> list[tuple[str, list[int], bool]]:
-        """Kind, ranks, whether fatal, of every event of the job so far."""
-        return [
-            (pb2.EventKind.Name(event.kind), list(event.ranks), event.fatal)
-            for event in self.coordinator.events.history("j")
-        ]
-
-    async def until_empty(self) -> None:
-        while len(self.registry):
-            await asyncio.sleep(0.01)
-        self.assert_empty()
-
-    def assert_empty(self) -> None:
-        assert len(self.registry) == 0
-        assert self.registry.slots_used() == 0
 
 
 async def test_entries_go_in_once_and_come_out_by_worker_then_all() -> None:

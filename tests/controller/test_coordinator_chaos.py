@@ -32,9 +32,10 @@ from ina.p4 import names
 from ina.protocol.peer import Peer
 from ina.tables.errors import SwitchError
 from ina.tables.session import SwitchSession
-from ina.tables.values import Counter, Entry, Group, Item
+from ina.tables.values import Entry, Group
 from ina.trees.endpoint import Endpoint
 from tests.selection import examples
+from tests.worlds.fakes.sessions import FakeSession, Killed
 from tests.worlds.fakes.switches import alone, only, switch_of
 
 NAMES = ("a", "b", "c")
@@ -48,96 +49,6 @@ CHANGES = (
     *("reconnect", "reconnect"),
 )
 """Of lives that are long enough for jobs to change again and again."""
-
-
-class Killed(BaseException):
-    """The controller's process is gone."""
-
-
-class FakeSession:
-    """A switch that keeps items, one of whose calls fails now and then."""
-
-    def __init__(self, dice: random.Random) -> None:
-        self.dice = dice
-        self.trouble = 0.0
-        """Probability that a write fails, after any number of its updates."""
-        self.there: dict[object, Item] = {}
-        self.lost = False
-        """The connection is; only a new one helps, which begins by reconciling."""
-        self.restarts = 0
-        """A call that was under way at one gets no answer, though the connection is new."""
-        self.unused = False
-        """Whoever had the connection is dead."""
-        self.epochs: set[int] = set()
-        self.gone_epochs: set[int] = set()
-
-    async def insert(self, items: Sequence[Item]) -> None:
-        for item in await self._some(items):
-            _refuse_if(_key(item) in self.there, f"there is an entry {item}")
-            self.there[_key(item)] = item
-            self._note_epoch(item)
-
-    async def modify(self, items: Sequence[Item]) -> None:
-        for item in await self._some(items):
-            _refuse_if(_key(item) not in self.there, f"no entry {item}")
-            self.there[_key(item)] = item
-
-    async def delete(self, items: Sequence[Item]) -> None:
-        for item in await self._some(items):
-            self.there.pop(_key(item), None)
-
-    async def clear_counts(self, counters: Sequence[Counter]) -> None:
-        await self._some(())
-
-    async def read_groups(self) -> list[Group]:
-        await self._some(())
-        return [item for item in self.there.values() if isinstance(item, Group)]
-
-    async def read_entries(self, table: str) -> list[Entry]:
-        await self._some(())
-        return [
-            item for item in self.there.values() if isinstance(item, Entry) and item.table == table
-        ]
-
-    def restart(self) -> None:
-        """Tables and registers are empty, and the connection is lost."""
-        self.there.clear()
-        self.gone_epochs |= self.epochs
-        self.epochs.clear()
-        self.lost = True
-        self.restarts += 1
-
-    def _note_epoch(self, item: Item) -> None:
-        """A worker may have sent something of this epoch, which is in the registers then."""
-        if isinstance(item, Entry) and item.table == names.JOBS:
-            params = dict(item.params)
-            if params["slots"]:  # not the mark
-                assert params["epoch"] not in self.gone_epochs, (
-                    "its sums were in registers that are lost"
-                )
-                self.epochs.add(params["epoch"])
-
-    async def _some(self, items: Sequence[Item]) -> Sequence[Item]:
-        restarts = self.restarts
-        await asyncio.sleep(0)
-        if self.unused:
-            raise Killed
-        if not self.lost and self.restarts == restarts and self.dice.random() >= self.trouble:
-            return items
-        raise SwitchError("switch s: no answer")
-
-
-def _refuse_if(wrong: bool, why: str) -> None:
-    if wrong:
-        error = SwitchError(why)
-        error.refused = True
-        raise error
-
-
-def _key(item: Item) -> object:
-    if isinstance(item, Group):
-        return item.number
-    return item.table, tuple(sorted(item.match))
 
 
 class World:

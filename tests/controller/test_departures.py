@@ -12,10 +12,10 @@ from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.protocol.spec import ValueType
 from ina.rpc import controller_pb2 as pb2
-from tests.controller.test_failure_detector import Watched, scenario
-from tests.controller.test_service import is_clean
+from tests.controller.test_failure_detector import scenario
+from tests.worlds.fakes.coordinator import Watched
 from tests.worlds.fakes.switches import alone, switch_of
-from tests.worlds.fakes.workers import workers_of
+from tests.worlds.fakes.workers import is_clean, workers_of
 
 
 def said(

@@ -3,107 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import ExitStack, asynccontextmanager
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from ina.controller.app import ControllerApp
-from ina.controller.config import make_config
 from ina.errors import InaError
 from ina.host import Session, SwitchLostError, WorkerOptions
 from ina.rpc import controller_pb2 as pb2
-from ina.rpc.channel import open_channel
-from ina.rpc.controller_pb2_grpc import OperatorStub
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
-
-NAMES = ("leaf1", "leaf2", "spine")
-RACKS = {"127.0.1.1": "leaf1", "127.0.1.2": "leaf1", "127.0.2.1": "leaf2"}
-"""By host."""
-LONELY = "127.0.3.1"
-TIMEOUT_S = 60.0
+from tests.worlds.processes.two_racks import LONELY, RACKS, TIMEOUT_S, ask, together, two_racks
 
 
-@asynccontextmanager
-async def two_racks(
-    loss: float = 0.0,
-) -> AsyncIterator[tuple[ControllerApp, dict[str, SoftSwitch]]]:
-    """Without ``ports``: every link and host is behind the switch's one socket.
-
-    ``loss``: of each packet that a switch gets or sends.
-    """
-    with ExitStack() as stack:
-        switches = {
-            name: stack.enter_context(
-                SoftSwitch([UdpPort(1, f"127.0.9.{number}", 0)], loss_rate=loss, loss_seed=number)
-            )
-            for number, name in enumerate((*NAMES, "island"), 1)
-        }
-        tables = []
-        for name, switch in switches.items():
-            host, port = switch.udp_address(1)
-            tables.append(
-                {"name": name, "grpc_addr": switch.grpc_addr, "values": 64, "data_host": host}
-                | {"data_udp_port": port}
-            )
-        config = make_config(
-            {
-                "listen": "127.0.0.1:0",
-                "switch": tables,
-                "link": [{"switches": [leaf, "spine"]} for leaf in NAMES[:2]],
-                "host": [
-                    {"address": address, "switch": switch}
-                    for address, switch in {**RACKS, LONELY: "island"}.items()
-                ],
-            },
-            "test",
-        )
-        async with ControllerApp(config) as app:
-            yield app, switches
-
-
-def in_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """A test that is a coroutine."""
-
-    @functools.wraps(test)
-    def run(*arguments: Any, **named: Any) -> None:
-        asyncio.run(test(*arguments, **named))
-
-    return run
-
-
-async def ask(app: ControllerApp) -> pb2.ShowFabricReply:
-    def call() -> pb2.ShowFabricReply:
-        with open_channel(app.listen_addr) as channel:
-            return OperatorStub(channel).ShowFabric(pb2.ShowFabricRequest(), timeout=TIMEOUT_S)
-
-    return await asyncio.to_thread(call)
-
-
-async def together(
-    app: ControllerApp, hosts: list[str], work: Callable[[Session, int], object]
-) -> list[object]:
-    """A session a host, at once; what each ``work`` returned, or the error."""
-
-    def run(rank: int) -> object:
-        with Session.join(
-            app.listen_addr,
-            "sum",
-            rank,
-            len(hosts),
-            WorkerOptions(host=hosts[rank], timeout_s=TIMEOUT_S),
-        ) as session:
-            return work(session, rank)
-
-    each = (asyncio.to_thread(run, rank) for rank in range(len(hosts)))
-    return list(await asyncio.gather(*each, return_exceptions=True))
-
-
-@in_a_loop
 async def test_two_racks_sum_exactly_and_every_node_counts() -> None:
     hosts = [*RACKS, "127.0.2.1"]
     rng = np.random.default_rng(7)
@@ -136,7 +49,6 @@ async def test_two_racks_sum_exactly_and_every_node_counts() -> None:
     assert {switch.slots_used for switch in after.switches} == {0}  # of every switch
 
 
-@in_a_loop
 async def test_a_rack_alone_is_summed_by_its_own_switch() -> None:
     async with two_racks() as (app, _):
 
@@ -156,7 +68,6 @@ async def test_a_rack_alone_is_summed_by_its_own_switch() -> None:
         (["127.0.1.1", "127.0.8.8"], "is behind no switch"),
     ],
 )
-@in_a_loop
 async def test_who_cannot_be_placed_is_told(hosts: list[str], says: str) -> None:
     async with two_racks() as (app, _):
 
@@ -169,7 +80,6 @@ async def test_who_cannot_be_placed_is_told(hosts: list[str], says: str) -> None
     assert all(isinstance(answer, InaError) and says in str(answer) for answer in answers), answers
 
 
-@in_a_loop
 async def test_a_switch_out_of_reach_is_told_as_that() -> None:
     async with two_racks() as (app, switches):
         assert [it.unreachable for it in (await ask(app)).switches] == ["", "", "", ""]
@@ -184,7 +94,6 @@ async def test_a_switch_out_of_reach_is_told_as_that() -> None:
         assert [bool(it.unreachable) for it in shown.switches] == [False, True, False, False]
 
 
-@in_a_loop
 async def test_a_leaf_that_restarts_ends_the_jobs_that_use_it_and_no_other() -> None:
     async with two_racks() as (app, switches):
         leaf = switches["leaf2"]

@@ -9,71 +9,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from ina.controller.errors import StoreError
-from ina.controller.job import Job
 from ina.controller.watch import failure_detector
-from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.rpc import controller_pb2 as pb2
-from tests.controller.test_coordinator import Bench
-from tests.worlds.fakes.switches import only
+from tests.worlds.fakes.coordinator import Watched
 from tests.worlds.loops import drive
-
-
-class Watched(Bench):
-    """One job "j" of three; ``go`` moves the clock in steps as small as the detector's own."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now_s = 100.0
-        self.unreachable_s = 0.0
-        self.broken = ""
-        only(self.coordinator).unreachable_s = lambda: self.unreachable_s
-        self.detector = FailureDetector(
-            self.coordinator,
-            10.0,
-            broken=lambda _job: self.broken,
-            clock=lambda: self.now_s,
-            unix_clock=lambda: self.now_s + 1e9,
-        )
-
-    async def run(self) -> Job:
-        await asyncio.gather(*await self.start(3))
-        self.detector.check()
-        return self.registry.get("j")
-
-    def go(self, seconds: float, alive: tuple[int, ...] = (), progress: str = "") -> None:
-        """``alive`` ranks heartbeat; by ``progress`` (a letter a rank) they report lanes."""
-        for _ in range(int(seconds)):
-            self.now_s += 1.0
-            for rank in alive:
-                self.detector.heard(self.member(rank), LANES[progress[rank]] if progress else None)
-            self.detector.check()
-
-    def member(self, rank: int) -> Member:
-        return Member(1, rank)
-
-    def reasons(self, kind: pb2.EventKind) -> list[str]:
-        return [e.reason for e in self.coordinator.events.history("j") if e.kind == kind]
-
-
-def lanes(first: int, waits: bool, silent_s: float = 0.0) -> pb2.Progress:
-    return pb2.Progress(
-        lane_seqs=[first, 9],
-        lanes_waiting=bytes([int(waits)]),
-        in_flight=int(waits),
-        oldest_seq=first,
-        silent_s=silent_s,
-    )
-
-
-# w: waits for number 8 of lane 0 for three seconds; o: has sent 6 only; d: packets were in flight
-# just now; s: has heard nothing of the switch for 11 s.
-LANES = {
-    "w": lanes(8, True, 3.0),
-    "o": lanes(6, False),
-    "d": lanes(8, True),
-    "s": lanes(8, True, 11.0),
-}
 
 
 class Handler(logging.Handler):

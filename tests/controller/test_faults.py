@@ -5,27 +5,22 @@ store says, nothing of the bystander may be touched, and a new job of the same n
 
 Where a point is does not depend on the store, and that a store of each kind has all of a
 transaction or nothing is proven beside (test_store, test_postgres): so in ``make test`` PostgreSQL
-has six points, each with another state to be found.
+has seven points, each with another state to be found; of those that tests in one process hold
+store and switch to each other at, SQLite has these alone, too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
-import socket
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-import grpc
 import numpy as np
 import pytest
 
 from ina.controller import faults
 from ina.controller.app import ControllerApp
-from ina.controller.config import load_config
 from ina.controller.job import Job, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.switches.reconcile import Difference, compare
@@ -37,63 +32,11 @@ from tests.controller.conftest import NewStore
 from tests.selection import LONG
 from tests.worlds.fakes.switches import of_jobs, only
 from tests.worlds.fakes.workers import Workers, workers_of
-from tests.worlds.processes.forks import start_ina
+from tests.worlds.processes.killed import HANG_S, VICTIM, Place, until
 
-HANG_S = 60
-LEASE_S = 30
-VICTIM = "victim"
 BESIDE, IN_PLACE = 64, 7600
 """Slots that are free beside those of the victim and the bystander, and that are not."""
 NO_SUCH_PORT = 600  # v1model's ports have 9 bits
-
-
-class Place:
-    """A switch, a controller's configuration, and a job that runs through all tests."""
-
-    def __init__(self, switch: SoftSwitch, directory: Path, store_url: str) -> None:
-        host, udp_port = switch.udp_address(1)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
-        self.store_url = store_url
-        self.config = directory / "controller.toml"
-        self.config.write_text(
-            f'listen = "{self.address}"\n'
-            f'[switch]\ngrpc_addr = "{switch.grpc_addr}"\nvalues = 64\n'
-            f'data_host = "{host}"\ndata_udp_port = {udp_port}\nmulticast = "239.192.0.0/24"\n'
-            f'[store]\nurl = "{store_url}"\n[jobs]\nlease_s = {LEASE_S}\n'
-        )
-        self.bystander: Session
-        self.newest_epoch = 0
-        self.loop: asyncio.AbstractEventLoop
-
-    def in_this_process(self, work: Callable[[ControllerApp], None]) -> None:
-        """Runs a controller meanwhile."""
-
-        async def serve() -> None:
-            self.loop = asyncio.get_running_loop()
-            async with ControllerApp(load_config(self.config)) as app:
-                await asyncio.wait_for(asyncio.to_thread(work, app), HANG_S)
-
-        asyncio.run(serve())
-
-    def until_killed(self, point: str, work: Callable[[Workers], None]) -> None:
-        """Runs a controller that dies at ``point``, and ``work`` with it until then."""
-        controller = start_ina(
-            "controller", "run", str(self.config), "--json", environ={faults.VARIABLE: point}
-        )
-        code = None
-        try:
-            if controller.first_line(HANG_S):  # else it died while it started
-                with workers_of(self.address) as workers, contextlib.suppress(grpc.RpcError):
-                    work(workers)
-        finally:
-            code = controller.end(HANG_S)
-        assert code == -signal.SIGKILL
-
-    def assert_bystander_works(self) -> None:
-        values = np.arange(1000, dtype=np.int32)
-        np.testing.assert_array_equal(np.asarray(self.bystander.all_reduce(values)), values)
 
 
 @pytest.fixture(scope="module")
@@ -222,9 +165,14 @@ ALSO_WITH_POSTGRESQL = {
 }
 
 
+SOON = {("ina.controller.watch.leases", name): 0.1 for name in ("BROKEN_S", "MAX_HEARTBEAT_S")}
+"""A worker whose stream breaks is dead after so many seconds without a heartbeat, or with twice as
+many between two of them."""
 ONE_SWITCH = [point for point in faults.POINTS if point not in faults.OF_TREES]
-LONG_POINTS = {*faults.OF_CHANGES} - {"remap_decide.decided", "remap_turn.stored"}
-"""At all of a change's points test_change_kill_points holds store and switch to each other."""
+ELSEWHERE = ("create", "join", "start", "run.", "leave", "removed", "install", "remove.", "remap")
+"""test_tree_kill_points and test_change_kill_points hold store and switches to each other at each
+point of these steps, in one process."""
+LONG_POINTS = {it for it in ONE_SWITCH if it.startswith(ELSEWHERE)} - ALSO_WITH_POSTGRESQL
 
 
 @pytest.mark.parametrize(
@@ -240,7 +188,7 @@ def test_a_successor_makes_store_and_switch_agree(place: Place, point: str) -> N
     step = point.partition(".")[0]
     if step == "restore":
         place.in_this_process(leave_behind)
-    place.until_killed(point, SCENARIOS.get(step, live))
+    place.until_killed(point, SCENARIOS.get(step, live), SOON if step == "lost" else None)
     place.assert_bystander_works()
     place.in_this_process(lambda app: check(place, app, point))
 
@@ -296,13 +244,6 @@ def disagreement(place: Place, coordinator: Coordinator) -> Difference:
         )
 
     return asyncio.run_coroutine_threadsafe(look(), place.loop).result(HANG_S)
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + HANG_S
-    while not true():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
 
 
 def sum_with_two_workers(place: Place) -> None:

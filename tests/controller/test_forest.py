@@ -34,7 +34,7 @@ from tests.controller.forests import (
     forests,
     over,
 )
-from tests.controller.test_tree_plan import addresses
+from tests.worlds.fakes.placed import addresses
 from tests.worlds.fakes.racks import fabric, host
 
 SLOTS = 64

@@ -15,9 +15,8 @@ from ina.trees.forest import Forest, forest_of
 from ina.trees.mapping import Mapping
 from ina.trees.slots import SlotRange
 from tests.controller.forests import AT_A_SPINE, forests
-from tests.controller.test_store import job, shown, stored_job
-from tests.controller.test_tree_plan import job_over
 from tests.selection import examples
+from tests.worlds.fakes.placed import job, job_over, shown, stored_job
 
 
 @pytest.fixture

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from ina.controller.service import access
 from ina.controller.service.access import FIRST_PAUSE_S, FREE, MOST_PAUSE_S, Guesses
-from tests.controller.test_service import is_clean, refusal
-from tests.controller.test_tenants import controller
+from tests.worlds.fakes.workers import is_clean, refusal
+from tests.worlds.processes.controllers import controller
+
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 class Time:
@@ -77,8 +79,9 @@ def test_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_right_token_gets_in_beside_a_flood_of_wrong_ones(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(access, "MOST_PAUSE_S", 0.5)
     with controller({}) as workers:
         workers.create("j", 2, token="open sesame")
         wrong = [workers.join("j", 0, token=f"guess {n}") for n in range(40)]
@@ -99,7 +102,7 @@ def test_the_right_token_gets_in_beside_a_flood_of_wrong_ones(
     told = [it.getMessage() for it in caplog.records if "wrong join tokens" in it.getMessage()]
     assert told == [
         "127.0.0.1 shows wrong join tokens for jobs of tenant 'default': it is answered more"
-        " slowly, by up to 2 s"
+        " slowly, by up to 0.5 s"
     ]
 
 

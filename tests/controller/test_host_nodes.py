@@ -27,7 +27,7 @@ from ina.trees.forest import forest_of
 from ina.trees.host_nodes import check_nodes, with_host_nodes
 from ina.trees.slots import SlotRange
 from ina.trees.tree import HostNode, Node, Tree, single
-from tests.controller.test_registry import make_registry
+from tests.worlds.fakes.registries import make_registry
 from tests.worlds.fakes.switches import placed_over
 
 HOST = IPv4Address("10.0.0.7")

@@ -9,8 +9,7 @@ from ina.controller.job import JobSpec
 from ina.controller.windows.job_windows import JobWindows
 from ina.controller.windows.uses import UsedLink, packet_bits
 from ina.rpc import controller_pb2 as pb2
-from tests.controller.test_tree_service import CONFIG
-from tests.worlds.fakes.racks import Racks
+from tests.worlds.fakes.racks import CONFIG, Racks
 
 NOW_S = [0.0]
 

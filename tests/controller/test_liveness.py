@@ -17,8 +17,9 @@ from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
-from tests.controller.test_service import is_clean, refusal
-from tests.worlds.fakes.workers import Workers, workers_of
+from tests.worlds.fakes.workers import Workers, is_clean, refusal, workers_of
+
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def test_nothing_is_overfull_and_each_has_a_full_bottleneck_where_it_has_most(
         assert levels[job] >= max(levels[other] for other in users) * (1 - 1e-9)
 
 
-STEP = 1 / 64
+STEP = 1 / 128
 
 
 def by_steps(
@@ -86,8 +86,9 @@ def test_growing_step_by_step_comes_to_the_same(
     demands, capacities = case
     wanted = by_steps(demands, capacities)
     for job, share in max_min(demands, capacities).items():
-        # Who stops for want of a last step leaves that to the others, each time.
-        assert share.rate == pytest.approx(wanted[job], abs=32 * STEP)
+        # Who stops for want of a last step, up to 6 of a thing, leaves that to the others, who
+        # take up to 4 times as much of another thing for it, and so on.
+        assert share.rate == pytest.approx(wanted[job], abs=100 * STEP)
 
 
 @settings(max_examples=examples(60), deadline=None)

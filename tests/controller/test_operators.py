@@ -9,9 +9,10 @@ import pytest
 
 from ina.controller.embedded import Embedded
 from ina.rpc import controller_pb2 as pb2
-from tests.controller.test_service import is_clean, refusal, wait_for_members
 from tests.worlds.fakes.switches import of_jobs
-from tests.worlds.fakes.workers import Workers, workers_of
+from tests.worlds.fakes.workers import Workers, is_clean, refusal, wait_for_members, workers_of
+
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 LANES = 4
 

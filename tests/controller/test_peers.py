@@ -19,8 +19,7 @@ from ina.controller.surroundings import Surroundings
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.controller.proxy import Proxy
-from tests.controller.test_standby import role
-from tests.controller.test_switch_restart import until
+from tests.worlds.processes.controllers import role, until
 
 Log = pytest.LogCaptureFixture
 SURROUNDINGS = "ina.controller.service.supervisor.Surroundings"

@@ -17,10 +17,11 @@ from ina.controller.store.schema import VERSION
 from ina.errors import MissingToolError
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
-from tests.controller.test_standby import config, coordinator, role, run_job
-from tests.controller.test_store import job
-from tests.controller.test_switch_restart import until
+from tests.worlds.fakes.placed import job
+from tests.worlds.processes.controllers import config, coordinator, role, run_job, until
 from tests.worlds.processes.postgres import PostgresServer
+
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 @pytest.fixture

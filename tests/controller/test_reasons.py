@@ -8,7 +8,7 @@ import pytest
 
 from ina.controller.memory.demand import Demand, StepModel
 from ina.controller.memory.policies import reason
-from tests.controller.test_sizing import Bench
+from tests.worlds.fakes.sizing import Bench
 
 STEPS = StepModel(
     compute_s=0.0, overlap_s=0.0, bytes=1e8, lane_bytes_per_s=1e7, line_bytes_per_s=2e9

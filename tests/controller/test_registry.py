@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address
-
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ina.controller.errors import JobConflictError, NoRoomError, UnknownJobError
-from ina.controller.job import TRANSITIONS, Job, JobEvent, JobSpec, JobState
-from ina.controller.jobs.numbers import EpochCounter
-from ina.controller.jobs.registry import Registry
-from ina.controller.memory import StaticPool
+from ina.controller.job import TRANSITIONS, JobEvent, JobSpec, JobState
 from ina.protocol import serial
-from ina.protocol.peer import Peer
-from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
 from tests.selection import examples
-from tests.worlds.fakes.switches import alone, memory_of
-
-
-def make_registry(*, slots: int = 64, job_slots: int = 16, numbers: int = 100) -> Registry:
-    return Registry(alone(StaticPool(slots, job_slots)), EpochCounter(0), range(1, numbers + 1))
-
-
-def endpoint(port: int) -> Endpoint:
-    return Endpoint(Peer(IPv4Address("10.0.0.1"), port), 1)
-
-
-def run_job(registry: Registry, name: str, world_size: int) -> Job:
-    job = registry.create(JobSpec(name, world_size), 0.0)
-    for rank in range(world_size):
-        registry.join(name, rank, endpoint(1000 + rank))
-    registry.place(job)
-    registry.installed(job)
-    return job
+from tests.worlds.fakes.registries import endpoint, make_registry, run_job
+from tests.worlds.fakes.switches import memory_of
 
 
 @pytest.mark.parametrize("world_size", [0, 33])

@@ -34,6 +34,7 @@ from ina.rpc.tls import TlsFiles, channel_credentials
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.worlds.fakes.certificates import Authority
+from tests.worlds.processes.stand_ins import python
 
 DEADLINE_S = 60.0
 TENANT = "[tenants.vision]\njobs = 1\n"
@@ -67,7 +68,7 @@ class Running:
 @contextmanager
 def running(file: Path) -> Iterator[Running]:
     """``ina controller run`` with a switch of its own."""
-    command = [sys.executable, "-m", "ina", "controller", "run", str(file), "--embedded-switch"]
+    command = [python(), "-m", "ina", "controller", "run", str(file), "--embedded-switch"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=file.parent
     ) as process:

@@ -34,7 +34,8 @@ from ina.tables.errors import SwitchError
 from ina.tables.values import Entry, Group, Item
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
-from tests.controller.test_coordinator import Bench, RecordingSwitch
+from tests.worlds.fakes.coordinator import Bench
+from tests.worlds.fakes.sessions import RecordingSwitch
 from tests.worlds.fakes.switches import alone, job_at, of_jobs, only, plan_here, plan_of, switch_of
 from tests.worlds.fakes.workers import Workers, workers_of
 from tests.worlds.loops import drive

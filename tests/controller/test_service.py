@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
@@ -16,7 +15,9 @@ from ina.protocol.serial import is_newer
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 from tests.worlds.fakes.switches import of_jobs
-from tests.worlds.fakes.workers import Workers, workers_of
+from tests.worlds.fakes.workers import Workers, is_clean, refusal, wait_for_members, workers_of
+
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 SLOTS = 2048  # of 8192: room for four jobs
 
@@ -25,26 +26,6 @@ SLOTS = 2048  # of 8192: room for four jobs
 def workers() -> Iterator[Workers]:
     with Embedded(values=64, slots=SLOTS) as embedded, workers_of(embedded.controller_addr) as them:
         yield them
-
-
-def refusal(code: grpc.StatusCode, match: str) -> pytest.RaisesExc[grpc.RpcError]:
-    def check(error: grpc.RpcError) -> bool:
-        return error.code() is code and "\n" not in (error.details() or "")
-
-    return pytest.RaisesExc(grpc.RpcError, match=match, check=check)
-
-
-def wait_for_members(workers: Workers, name: str, ranks: list[int]) -> None:
-    for _ in range(1000):
-        if any(job.name == name and list(job.joined) == ranks for job in workers.jobs()):
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"{name}: never had ranks {ranks}: {workers.jobs()}")
-
-
-def is_clean(workers: Workers) -> bool:
-    shown = workers.show()
-    return not of_jobs(shown) and shown.slots_used == 0 and not workers.jobs()
 
 
 def test_a_job_is_installed_and_leaves_nothing(workers: Workers) -> None:

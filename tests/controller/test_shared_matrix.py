@@ -10,7 +10,7 @@ import itertools
 
 import pytest
 
-from tests.controller.test_shared_jobs import Restart, run_jobs, services
+from tests.worlds.processes.sharing import Restart, run_jobs, services
 
 pytestmark = pytest.mark.long
 

@@ -23,7 +23,7 @@ from ina.trees.host_nodes import with_host_nodes
 from ina.trees.mapping import Mapping, Part
 from ina.trees.slots import SlotRange
 from ina.trees.tree import HostNode, Node, Tree, below_itself, single, with_aggregator
-from tests.controller.test_tree_plan import addresses, as_model, job_over, plain, racks
+from tests.worlds.fakes.placed import addresses, as_model, job_over, plain, racks
 from tests.worlds.fakes.switches import placed_over
 
 AGE_US = 7000

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from typing import Any
+from contextlib import ExitStack
 
 import grpc
 import numpy as np
@@ -16,16 +14,16 @@ from ina.cli import main
 from ina.controller.embedded import DATA_PORT, Embedded
 from ina.host import Session, WorkerOptions
 from ina.p4 import names
-from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
-from ina.switch.ports import UdpPort
-from ina.switch.server import SoftSwitch
 from ina.torch.aggregator import LocalAggregator
-from tests.controller.test_shared_jobs import (
+from tests.worlds.processes.sharing import (
     DEADLINE_S,
     JOB_SLOTS,
     VALUES,
+    Among,
+    Operator,
+    aggregator,
     input_of,
     run_jobs,
     services,
@@ -37,29 +35,6 @@ CHANGES = ((128, ""), (16, ""), (0, "pool"), (256, ""), (32, "shared"), (64, "po
 """Slots and mode, one after the other; 0 and empty: as it has."""
 HAS = ((128, "shared"), (16, "shared"), (16, "pool"), (256, "pool"), (32, "shared"), (64, "pool"),
        (64, "shared"))  # fmt: skip
-
-
-class Operator:
-    """Changes the job, and looks what it has."""
-
-    def __init__(self, stub: OperatorStub) -> None:
-        self._stub = stub
-
-    def change(self, slots: int, mode: str) -> None:
-        request = pb2.ResizeJobRequest(name="job0", slots=slots, mode=mode)
-        self._stub.ResizeJob(request, timeout=DEADLINE_S)
-
-    def job(self) -> pb2.ShowJobReply:
-        return self._stub.ShowJob(pb2.ShowJobRequest(name="job0"), timeout=DEADLINE_S)
-
-    def has(self, slots: int, mode: str) -> bool:
-        job = self.job().job
-        assert job.state == "running", job
-        return not job.HasField("remapping") and (job.slots, job.mode) == (slots, mode)
-
-    def used(self) -> int:
-        """Slots of any job that the switch has."""
-        return self._stub.ShowSwitch(pb2.ShowSwitchRequest(), timeout=DEADLINE_S).slots_used
 
 
 def changing(
@@ -152,28 +127,6 @@ def test_lanes_are_dealt_among_two_aggregators_whatever_changes(loss: float) -> 
         assert operator.used() == 0
         sums = [it.stats().ports[DATA_PORT].rx_packets for it in others]
         assert min(sums) > max(sums) / 4  # each has its part of the lanes
-
-
-class Among(Embedded):
-    """A switch and a controller that has these aggregators."""
-
-    def __init__(self, them: Sequence[SoftSwitch], **more: Any) -> None:
-        super().__init__(**more)
-        self._them = them
-
-    def _aggregators(self) -> list[dict[str, Any]]:
-        places = [(it.grpc_addr, *it.udp_address(DATA_PORT)) for it in self._them]
-        keys = ("name", "grpc_addr", "data_host", "data_udp_port", "data_port")
-        return [
-            dict(zip(keys, (f"agg{number}", *place, DATA_PORT), strict=True))
-            for number, place in enumerate(places)
-        ]
-
-
-@contextmanager
-def aggregator() -> Iterator[SoftSwitch]:
-    with SoftSwitch([UdpPort(DATA_PORT, "127.0.0.1")], grpc_addr="127.0.0.1:0") as switch:
-        yield switch
 
 
 def test_an_operator_changes_a_mode_by_hand(capsys: pytest.CaptureFixture[str]) -> None:

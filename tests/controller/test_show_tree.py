@@ -13,7 +13,8 @@ from ina.controller.service.show import jobs_on, show_job, show_member
 from ina.controller.watch.failure_detector import FailureDetector
 from ina.p4 import names
 from ina.tables.values import Count, Counter, Match
-from tests.worlds.fakes.racks import JOB_SLOTS, NAMES, Racks, SlowSession
+from tests.worlds.fakes.racks import JOB_SLOTS, NAMES, Racks
+from tests.worlds.fakes.sessions import SlowSession
 
 
 class CountingSession(SlowSession):

@@ -15,7 +15,7 @@ from ina.controller.service.supervisor import Supervisor
 from ina.controller.store import IN_MEMORY, open_store
 from ina.tables.errors import SwitchError
 from ina.tables.session import SwitchSession
-from tests.worlds.fakes.racks import SlowSession
+from tests.worlds.fakes.sessions import SlowSession
 
 
 class Session(SlowSession):

@@ -10,10 +10,8 @@ import grpc
 import pytest
 
 from ina.controller.app import ControllerApp
-from ina.controller.config import Config, make_config
 from ina.controller.errors import FencedError, StandbyError
-from ina.controller.job import Job, JobSpec, JobState
-from ina.controller.jobs.coordinator import Coordinator
+from ina.controller.job import JobSpec, JobState
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub
 from ina.switch.ports import UdpPort
@@ -21,41 +19,19 @@ from ina.switch.server import SoftSwitch
 from ina.tables.errors import SwitchError
 from ina.tables.p4runtime import P4RuntimeSession
 from tests.controller.proxy import Proxy
-from tests.controller.test_switch_restart import HANG_S, endpoint, until
 from tests.worlds.fakes.switches import of_jobs
+from tests.worlds.processes.controllers import (
+    HANG_S,
+    config,
+    coordinator,
+    endpoint,
+    reaches,
+    role,
+    run_job,
+    until,
+)
 
-
-def config(switch: str, store_url: str, election_id: int) -> Config:
-    return make_config(
-        {
-            "listen": "127.0.0.1:0",
-            "switch": {"grpc_addr": switch, "values": 64, "election_id": election_id},
-            "store": {"url": store_url},
-        },
-        "test",
-    )
-
-
-def role(app: ControllerApp) -> str:
-    assert app._supervisor is not None
-    return app._supervisor.describe().role
-
-
-def reaches(app: ControllerApp) -> bool:
-    assert app._supervisor is not None
-    return app._supervisor.unreachable is None
-
-
-def coordinator(app: ControllerApp) -> Coordinator:
-    assert app._supervisor is not None
-    assert app._supervisor.term is not None
-    return app._supervisor.term.coordinator
-
-
-async def run_job(app: ControllerApp, name: str) -> Job:
-    at = coordinator(app)
-    await at.create(JobSpec(name, 2), 0.0)
-    return (await asyncio.gather(*(at.join(name, r, endpoint(r), HANG_S) for r in range(2))))[0]
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 @asynccontextmanager

@@ -6,13 +6,10 @@ import os
 import signal
 import sqlite3
 import stat
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import replace
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +28,10 @@ from ina.trees.forest import forest_of
 from ina.trees.mapping import Mapping
 from ina.trees.slots import SlotRange
 from ina.trees.tree import Tree, single
-from tests.controller.test_tree_plan import TREES, job_over
 from tests.selection import examples
-from tests.worlds.fakes.switches import NAME, job_at, placed_over
+from tests.worlds.fakes.placed import TREES, job, job_over, shown, stored_job
+from tests.worlds.fakes.switches import NAME, placed_over
+from tests.worlds.processes.forks import context
 
 endpoints = st.builds(
     Endpoint,
@@ -83,15 +81,6 @@ started_jobs = st.builds(
     token_hash=st.binary(max_size=64),
     key_seed=st.binary(max_size=16),
 )
-
-
-def job(
-    number: int = 1, name: str = "j", state: JobState = JobState.JOINING, ranks: int = 2
-) -> Job:
-    made = job_at(name, number, ranks, SlotRange(512 * number, 512, 512), 7.0, state=state)
-    for rank in range(ranks):
-        made.members[rank] = Endpoint(Peer(IPv4Address("10.0.0.1"), 4000 + rank), 1)
-    return made
 
 
 @pytest.fixture
@@ -175,22 +164,6 @@ def test_a_change_comes_back_with_both_mappings(store: Store, tree: Tree) -> Non
     claim.remove(made)
     claim.save(job(made.number))
     assert stored_job(store) == shown(job(made.number))
-
-
-def shown(of: Job) -> dict[str, Any]:
-    """All of it, but for moments of the clock; a change as a controller that starts has it."""
-    change = of.change and of.change.afresh(0.0)
-    return {
-        **vars(of),
-        "created_s": None,
-        "placed": of.placed and vars(of.placed),
-        "change": change and {**vars(change), "other": vars(change.other)},
-    }
-
-
-def stored_job(store: Store) -> dict[str, Any]:
-    (stored,) = store.load(0.0)
-    return shown(stored.job)
 
 
 def test_how_far_those_had_come_who_left_is_stored(store: Store) -> None:
@@ -304,7 +277,7 @@ def test_who_claims_sees_the_change_that_a_former_holder_has_begun(
     with ThreadPoolExecutor() as pool:
         with former._change() as db:
             taking = pool.submit(take_over)
-            wait([taking], timeout=0.5)
+            wait([taking], timeout=0.1)
             rows.put_job(db, job())
         assert taking.result() == ["j"]
     with pytest.raises(FencedError):
@@ -312,23 +285,22 @@ def test_who_claims_sees_the_change_that_a_former_holder_has_begun(
 
 
 def test_a_change_that_was_begun_dies_with_its_process(store_url: str) -> None:
-    script = (
-        "import os, signal, sys\n"
-        "from ina.controller.store import open_store\n"
-        "from tests.controller.test_store import job\n"
-        "store = open_store(sys.argv[1])\n"
-        "claim = store.claim('test')\n"
-        "claim.save(job(1))\n"
-        "with store.transaction() as (db, _):\n"
-        "    db.execute('DELETE FROM jobs')\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    command = [sys.executable, "-c", script, store_url]
-    killed = subprocess.run(command, timeout=60, capture_output=True)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    process = context.Process(target=_die_within_a_change, args=(store_url,))
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
     with closing(open_store(store_url)) as after:
         assert [item.job.name for item in after.load(0.0)] == ["j"]
         after.claim("next").remove(job(1))
+
+
+def _die_within_a_change(store_url: str) -> None:
+    store = open_store(store_url)
+    claim = store.claim("test")
+    claim.save(job(1))
+    with store.transaction() as (db, _):
+        db.execute("DELETE FROM jobs")
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:

@@ -17,9 +17,10 @@ from ina.controller.service import supervisor
 from ina.controller.store import Claim, Store
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
-from tests.controller.test_standby import config, coordinator, role, run_job
-from tests.controller.test_switch_restart import until
 from tests.worlds.loops import drive
+from tests.worlds.processes.controllers import config, coordinator, role, run_job, until
+
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 async def call(at: Coordinator) -> None:

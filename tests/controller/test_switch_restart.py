@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from ipaddress import IPv4Address
-from typing import Any
 
 import pytest
 from finsy import p4client
@@ -17,10 +15,8 @@ from ina.controller.config import make_config
 from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.coordinator import Coordinator
 from ina.controller.service.supervisor import Supervisor
-from ina.controller.switches.plan import JobPlan
 from ina.controller.switches.writer import SwitchWriter
 from ina.p4 import compiled
-from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
@@ -28,9 +24,9 @@ from ina.tables import p4runtime
 from ina.tables.errors import SwitchError
 from ina.tables.p4runtime import P4RuntimeSession
 from ina.tables.values import Group
-from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
 from tests.controller.proxy import Proxy
+from tests.worlds.fakes.sessions import RefusingWriter
 from tests.worlds.fakes.switches import (
     job_at,
     memory_of,
@@ -40,16 +36,9 @@ from tests.worlds.fakes.switches import (
     plan_of,
     writer_of,
 )
+from tests.worlds.processes.controllers import HANG_S, endpoint, until
 
-HANG_S = 60
-
-
-async def until(true: Callable[[], bool]) -> None:
-    async def poll() -> None:
-        while not true():
-            await asyncio.sleep(0.01)
-
-    await asyncio.wait_for(poll(), HANG_S)
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 class Bench:
@@ -94,10 +83,6 @@ class Bench:
 
     def told(self, name: str) -> list[str]:
         return [pb2.EventKind.Name(event.kind) for event in self.coordinator.events.history(name)]
-
-
-def endpoint(rank: int) -> Endpoint:
-    return Endpoint(Peer(IPv4Address("127.0.0.1"), 4000 + rank), 1)
 
 
 @asynccontextmanager
@@ -158,7 +143,7 @@ async def test_a_switch_that_falls_silent_is_noticed_and_found_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(p4runtime, "PROBE_S", 0.1)
-    monkeypatch.setattr(p4client, "_DEFAULT_RPC_TIMEOUT", 2.0)
+    monkeypatch.setattr(p4client, "_DEFAULT_RPC_TIMEOUT", 1.0)
 
     async with running() as bench:
         job = await bench.run_job("j")
@@ -228,24 +213,6 @@ async def test_a_job_whose_entries_the_switch_refuses_ends_alone() -> None:
         await until(lambda: refused.state is JobState.GONE)
         assert bench.told("refused")[-2:] == ["SWITCH_LOST", "JOB_ENDED"]
         assert fine.state is JobState.RUNNING
-
-
-class RefusingWriter(SwitchWriter):
-    """Refuses to remove until told otherwise."""
-
-    def __init__(self, writer: SwitchWriter) -> None:
-        super().__init__(writer.session)
-        self.refuse = True
-
-    async def remove_entry(self, entry: Any) -> None:
-        if self.refuse:
-            raise SwitchError("not now")
-        await super().remove_entry(entry)
-
-    async def remove(self, plan: JobPlan) -> None:
-        if self.refuse:
-            raise SwitchError("not now")
-        await super().remove(plan)
 
 
 async def test_a_worker_that_leaves_while_the_switch_is_away_is_removed_later() -> None:

@@ -31,10 +31,11 @@ from ina.switch.server import SoftSwitch
 from ina.tables.errors import SwitchError
 from ina.tables.p4runtime import P4RuntimeSession
 from tests.controller.proxy import Proxy
-from tests.controller.test_standby import coordinator, role, run_job
-from tests.controller.test_switch_restart import until
 from tests.worlds.fakes.switches import memory_of
 from tests.worlds.fakes.workers import workers_of
+from tests.worlds.processes.controllers import coordinator, role, run_job, until
+
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 NAMES = ("a", "b")
 
@@ -237,7 +238,7 @@ async def test_a_controller_starts_though_one_of_its_switches_is_away(
 ) -> None:
     # gRPC tries again for so long, whatever it is told.
     waits = P4RuntimeSession.connect.__func__.__kwdefaults__  # type: ignore[attr-defined]
-    monkeypatch.setitem(waits, "timeout_s", 1.5)
+    monkeypatch.setitem(waits, "timeout_s", 1.0)
 
     async with place(f"sqlite:///{tmp_path / 'store.db'}") as at:
         async with ControllerApp(at.config(proxied=True)) as app:
@@ -261,7 +262,7 @@ async def test_a_controller_starts_though_one_of_its_switches_is_away(
 async def test_who_has_the_claim_stays_primary_while_one_switch_is_its(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor_module, "MAX_PAUSE_S", 0.2)
+    monkeypatch.setattr(supervisor_module, "MAX_PAUSE_S", 0.05)
 
     async with (
         place(store_url) as at,
@@ -272,7 +273,7 @@ async def test_who_has_the_claim_stays_primary_while_one_switch_is_its(
         jobs = [await run_job(first, name) for name in "jkl"]
         await at.cut("a")  # now nobody writes there, and the other one could
         await until(lambda: states(first) == ["unreachable", "connected"])
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(0.3)
         assert (role(first), role(second)) == ("primary", "standby")
         at.mend()
         await until(lambda: states(first) == ["connected", "connected"])

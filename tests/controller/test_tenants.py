@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import grpc
@@ -17,18 +15,10 @@ from ina.cli import main
 from ina.controller.config import TenantConfig
 from ina.controller.embedded import Embedded
 from ina.rpc import controller_pb2 as pb2
-from tests.controller.test_service import is_clean, refusal
-from tests.worlds.fakes.workers import CALL_TIMEOUT_S, Workers, workers_of
+from tests.worlds.fakes.workers import CALL_TIMEOUT_S, Workers, is_clean, refusal, workers_of
+from tests.worlds.processes.controllers import controller
 
-
-@contextmanager
-def controller(config: dict[str, dict[str, Any]]) -> Iterator[Workers]:
-    with (
-        Embedded(values=64, slots=4096, config=config) as embedded,
-        workers_of(embedded.controller_addr) as workers,
-    ):
-        yield workers
-
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 TENANTS = {"tenants": {"vision": {"jobs": 1, "max_priority": 5}, "speech": {"slots": 4096}}}
 

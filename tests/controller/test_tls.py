@@ -22,9 +22,9 @@ from ina.rpc.tls import TlsError, TlsFiles
 from ina.rpc.tls_probe import tls_trouble
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
-from tests.controller.test_cli import started
 from tests.worlds.fakes.certificates import Authority
 from tests.worlds.processes.command import ina
+from tests.worlds.processes.controller_command import started
 
 TOKEN = "an operator's token of the tests"
 DEADLINE_S = 60.0

@@ -6,15 +6,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from ina.controller import faults, retry
 from ina.controller.job import JobState
 from ina.tables.errors import SwitchError
-from tests.controller.test_coordinator_chaos import Killed
 from tests.worlds.fakes.racks import NAMES, Racks
+from tests.worlds.fakes.reaper import Reaper, bury
 
 NOT_HERE = ("own_results", "withdraw", "fail", "evict", "lost", "restore", "epoch.", "remap")
 """Steps that no job of these tests takes; for those of changes see test_change_kill_points."""
@@ -31,40 +30,11 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     faults.observer = None
 
 
-class Reaper:
-    """Kills at a point, for the ``times``-th time; from then on nothing of that life goes on."""
-
-    def __init__(self, racks: Racks, point: str, times: int) -> None:
-        self.racks = racks
-        self.point = point
-        self.left = times
-        self.is_dead = False
-
-    def __call__(self, point: str) -> None:
-        if point == self.point and not self.is_dead:
-            self.left -= 1
-            self.is_dead = self.left == 0
-            for session in self.racks.sessions.values():
-                session.unused = self.is_dead
-        if self.is_dead:
-            raise Killed
-
-
 async def live(racks: Racks) -> None:
     """A job begins, one of its ranks leaves, then the others."""
     job = await racks.run()
     await racks.coordinator.leave("j", 0, job.epoch)
     await asyncio.gather(*racks.leave_all(job))
-
-
-async def bury(racks: Racks, alive: set[asyncio.Task[Any]]) -> None:
-    """All that the dead controller was doing, and who waited for it; ``alive``: who did not."""
-    while tasks := asyncio.all_tasks() - alive:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    for session in racks.sessions.values():
-        session.unused = False
 
 
 @pytest.mark.parametrize("times", TIMES)

@@ -11,7 +11,7 @@ from typing import Any, cast
 import grpc
 import pytest
 
-from ina.controller.config import JobsConfig, make_config
+from ina.controller.config import JobsConfig
 from ina.controller.config.topology import fabric_of
 from ina.controller.job import Job, JobSpec
 from ina.controller.jobs import tokens
@@ -22,23 +22,7 @@ from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.windows.job_windows import JobWindows
 from ina.protocol.spec import VERSION, path_of
 from ina.rpc import controller_pb2 as pb2
-from tests.worlds.fakes.racks import JOB_SLOTS, LEAVES, NAMES, Racks, host
-
-CONFIG = make_config(
-    {
-        "switch": [
-            {"name": name, "grpc_addr": f"{name}:9559", "data_host": f"10.9.0.{number}"}
-            for number, name in enumerate(NAMES, 1)
-        ],
-        "link": [{"switches": [leaf, "spine"]} for leaf in LEAVES],
-        "host": [
-            {"address": str(host(leaf, number)), "switch": f"leaf{leaf}", "port": number}
-            for leaf in (1, 2)
-            for number in range(1, 5)
-        ],
-    },
-    "test",
-)
+from tests.worlds.fakes.racks import CONFIG, JOB_SLOTS, Racks, host
 
 
 class Refused(Exception):  # noqa: N818 (what gRPC does to a call)

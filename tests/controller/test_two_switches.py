@@ -15,9 +15,10 @@ from ina.controller.job import JobSpec
 from ina.controller.service import supervisor
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
-from tests.controller.test_standby import config, coordinator, role, run_job
-from tests.controller.test_switch_restart import until
 from tests.worlds.loops import drive
+from tests.worlds.processes.controllers import config, coordinator, role, run_job, until
+
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 def at(settings: Config, udp_port: int) -> Config:
@@ -31,7 +32,7 @@ def test_the_one_that_was_there_before_stands_by_and_says_why(
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(supervisor, "MAX_PAUSE_S", 0.05)
+    monkeypatch.setattr(supervisor, "MAX_PAUSE_S", 0.02)
     settings: list[Config] = []
 
     async def scenario() -> None:
@@ -44,7 +45,7 @@ def test_the_one_that_was_there_before_stands_by_and_says_why(
                 with pytest.raises(OtherSwitchError, match="of its own, and start this controller"):
                     await coordinator(first).create(JobSpec("late", 2), 0.0)
                 await until(lambda: role(first) == "standby")
-                await asyncio.sleep(0.5)  # ten attempts
+                await asyncio.sleep(0.2)  # ten attempts
                 assert role(first) == "standby"
                 status = ["controller", "status", "--controller", first.listen_addr]
                 assert await asyncio.to_thread(main.run, status) == 1

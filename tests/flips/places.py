@@ -13,14 +13,14 @@ from ina.protocol.peer import Peer
 from ina.switch.ports import AfPacketPort, Port, UdpPort
 from ina.switch.server import SoftSwitch
 from tests.flips.jobs import SLOTS, VALUES, WORKERS
-from tests.security.test_million import (
+from tests.worlds.fakes.cable import cables
+from tests.worlds.fakes.stranger import (
     SWITCH_ADDRESS,
     SWITCH_MAC,
     SWITCH_UDP_PORT,
     inside_of,
+    scene,
 )
-from tests.worlds.fakes.cable import cables
-from tests.worlds.fakes.stranger import scene
 from tests.worlds.fakes.tap import Meddler, Tap
 from tests.worlds.processes.namespaces import hosts, ip
 

@@ -11,53 +11,13 @@ import pytest
 
 from ina.controller.jobs.events import EventBus
 from ina.controller.service import metrics
-from ina.controller.service.metrics import DROPS, JOB_COUNTERS, ControllerCollector, Snapshot
+from ina.controller.service.metrics import JOB_COUNTERS, ControllerCollector
 from ina.metrics import MetricsServer
 from ina.p4 import names
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.errors import SwitchError
+from tests.metrics.exported import SNAPSHOT, counters
 from tests.worlds.fakes.scrape import Scraped, scrape
-
-JOB = pb2.Job(
-    name="train", tenant="vision", state="running", world_size=3, joined=[0, 1], slots=512,
-    window=256, epoch=9, stall=pb2.Stall(missing=[2], waiting=[0, 1], since_unix_s=1000.0),
-)  # fmt: skip
-MEMBER = pb2.Member(
-    rank=1, lease_left_s=7.5, watching=True,
-    progress=pb2.Progress(
-        operations_done=4, retransmissions=8, losses=1, spurious_resends=2, probes=5,
-        packets_sent=40, in_flight=2, silent_s=1.5,
-    ),
-)  # fmt: skip
-SNAPSHOT = Snapshot(
-    controller=pb2.ShowControllerReply(
-        role="primary", election_id=2, switch_addr="10.0.0.9:9559", switch_state="connected",
-        store="/c.db", slots_total=8192, slots_used=512, last_epoch=9, started_unix_s=500.0,
-        switches=[
-            pb2.SwitchStatus(name="tor1", address="10.0.0.9:9559", state="connected",
-                             election_id=2, slots_total=8192, slots_used=512),
-        ],
-    ),
-    jobs=[JOB],
-    members={"train": [MEMBER]},
-    foreign_entries={"tor1": 6},
-    tenants=[
-        pb2.Tenant(name="vision", configured=True, jobs=1, slots=512, workers=3, slots_limit=1024,
-                   jobs_limit=4, workers_limit=8),
-        pb2.Tenant(name="other"),
-    ],
-)  # fmt: skip
-COUNTERS = [
-    *(
-        pb2.Counter(name=alias, index=4, job="train", packets=100 + i, bytes=1000 + i)
-        for i, alias in enumerate(JOB_COUNTERS)
-    ),
-    pb2.Counter(name=DROPS, index=1, label="unknown_member", packets=5, switch="tor1"),
-]
-
-
-async def counters() -> Iterable[pb2.Counter]:
-    return COUNTERS
 
 
 async def away() -> Iterable[pb2.Counter]:

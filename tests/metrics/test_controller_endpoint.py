@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ina.host import Session
-from tests.controller.test_cli import config_file, ina, started
 from tests.worlds.fakes.scrape import Scraped, scrape
+from tests.worlds.processes.controller_command import config_file, ina, started
 
 TIMEOUT_S = 60
 

@@ -6,42 +6,16 @@ import dataclasses
 import logging
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
-from ina.host import SessionClosedError, metrics
+from ina.host import metrics
 from ina.host.metrics import SessionCollector, address_from
-from ina.host.stats import SessionStats
-from ina.host.ticket import Ticket
 from ina.metrics import MetricsAddressError, MetricsListenError, MetricsServer
+from tests.metrics.exported import FakeSession, counted, ticket
 from tests.worlds.fakes.scrape import Scraped, scrape
-from tests.worlds.fakes.tickets import direct_ticket
 
 NOT_EXPORTED = {"last_seq", "gso", "gro", "transport", "threads", "queues"}  # no quantities
-
-
-def ticket(job: str = "train", rank: int = 1) -> Ticket:
-    return direct_ticket(job, 1, 1, rank, 4, 512, 64, "127.0.0.1", 1)
-
-
-def counted() -> SessionStats:
-    """A different number in each field."""
-    fields = dataclasses.fields(SessionStats)
-    numbers: dict[str, Any] = {f.name: 1000 + i for i, f in enumerate(fields)}
-    return SessionStats(**numbers)
-
-
-@dataclass(eq=False)  # counted by what it is, as a session
-class FakeSession:
-    ticket: Ticket = field(default_factory=ticket)
-    closed: bool = False
-
-    def stats(self) -> SessionStats:
-        if self.closed:
-            raise SessionClosedError("closed")
-        return counted()
 
 
 def served(collector: SessionCollector) -> Scraped:

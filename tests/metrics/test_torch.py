@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -11,36 +10,9 @@ import torch.distributed as dist
 from ina.host.metrics import served_address
 from ina.metrics import MetricsServer
 from ina.torch.metrics import GroupCollector
-from ina.torch.stats import GroupStats
+from tests.metrics.exported import FakeGroup
 from tests.worlds.fakes.scrape import scrape
 from tests.worlds.processes.launch import launch
-
-
-@dataclass(eq=False)  # counted by what it is, as a group
-class FakeGroup:
-    lost: bool = False
-    returned_unix_s: float = 0.0
-    rank: int = 1
-
-    def stats(self, *, with_switch: bool = True) -> GroupStats:
-        assert not with_switch, "a scrape does not ask the switch"
-        return GroupStats(
-            job="train",
-            rank=self.rank,
-            world_size=2,
-            controller="",
-            network_all_reduces=5,
-            network_reduce_scatters=2,
-            network_elems=0,
-            network_bytes=0,
-            fallbacks=3,
-            fallback_reasons={},
-            other_collectives={"broadcast": 4},
-            session={},
-            switch=None,
-            switch_loss={"returned_unix_s": self.returned_unix_s} if self.lost else None,
-            switch_returns=int(self.returned_unix_s > 0),
-        )
 
 
 def test_sums_by_path_and_a_lost_switch() -> None:

@@ -27,7 +27,8 @@ from ina.tables.values import Count, Counter, Entry, Item, Match, PortState
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import Forest, forest_of
 from ina.trees.tree import Tree
-from tests.worlds.fakes.racks import JOB_SLOTS, NAMES, Racks, SlowSession
+from tests.worlds.fakes.racks import JOB_SLOTS, NAMES, Racks
+from tests.worlds.fakes.sessions import SlowSession
 
 ADMIT_TOY = "PoolIngress.admission.admit_toy_job"
 ADMIT_TOY_MEMBER = "PoolIngress.admission.admit_toy_member"

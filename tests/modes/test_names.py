@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,9 +55,19 @@ def said_in(mode: str) -> frozenset[str]:
     return frozenset(counters | actions | {it.name for it in info.tables})
 
 
+@functools.cache
+def suspect() -> re.Pattern[str]:
+    """What is in each file that names a mode."""
+    modes = "|".join(names.MODES)
+    words = "|".join(sorted(of_one_program()))
+    return re.compile(rf"""["'}}]({modes})["'{{]|from ina\.modes|\b({words})\b""")
+
+
 def named(source: str) -> Iterator[tuple[int, str]]:
     """Line and name of each mention of a mode, or of what is one program's alone."""
     forbidden = of_one_program()
+    if not suspect().search(source):
+        return
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Constant(value=str(text)) if text in names.MODES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -103,3 +104,12 @@ def _number(match: str, field: str) -> int:
 def summing_job(embedded: Embedded, name: str, count: int) -> Iterator[SummingJob]:
     with tapped_sessions(embedded, name, count) as (taps, sessions):
         yield SummingJob(name, taps, sessions)
+
+
+def captured(job: SummingJob) -> list[bytes]:
+    """Real contributions of rank 0, still fresh."""
+    deadline = time.monotonic() + DEADLINE_S
+    while len(job.taps[0].sent) < 100:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return list(job.taps[0].sent)

@@ -10,9 +10,11 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
+from tests.selection import LONG
+
 CALLS = int(os.environ.get("INA_FUZZ_CALLS", "400"))
 """Calls a seed."""
-SEEDS = [int(seed) for seed in os.environ.get("INA_FUZZ_SEEDS", "1 2 3").split()]
+SEEDS = [int(seed) for seed in os.environ.get("INA_FUZZ_SEEDS", "1 2 3" if LONG else "1").split()]
 """To replay a failure: INA_FUZZ_SEEDS=<its seed>."""
 
 _MAX_DEPTH = 6

@@ -22,8 +22,7 @@ from ina.controller.embedded import Embedded
 from ina.host import CorruptedSumError, Session
 from ina.protocol.codec import decode, encode
 from ina.protocol.spec import Flag, Kind
-from tests.security.jobs import summing_job, tapped_sessions
-from tests.security.test_strangers import captured
+from tests.security.jobs import captured, summing_job, tapped_sessions
 from tests.worlds.fakes.tap import Tap
 
 FORGED = 300

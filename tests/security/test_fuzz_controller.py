@@ -24,8 +24,8 @@ from tests.security.jobs import SummingJob, summing_job
 from tests.security.messages import CALLS, SEEDS, Maker
 
 TOKEN = "the fuzzing operator's token"
-WAIT_S = 0.1  # for calls that may wait as long as they are told to: Join
-STREAM_S = 0.05  # for those that never end, as each good Watch, of which there are dozens
+WAIT_S = 0.05  # for calls that may wait as long as they are told to: Join
+STREAM_S = 0.03  # for those that never end, as each good Watch, of which there are dozens
 DEADLINE_S = 30.0  # for those that must be refused at once
 ALLOWED = {
     grpc.StatusCode.OK,

@@ -11,7 +11,7 @@ import contextlib
 import os
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -19,27 +19,28 @@ import pytest
 
 from ina.controller.config import Config, make_config
 from ina.host import Session
-from ina.host import udp as host_udp
-from ina.protocol.peer import Peer
 from ina.switch.ports import AfPacketPort, Port, UdpPort
 from ina.switch.server import SoftSwitch
 from tests.security.jobs import SummingJob
 from tests.selection import LONG
 from tests.worlds.fakes.stranger import (
+    SWITCH_ADDRESS,
+    SWITCH_MAC,
+    SWITCH_UDP_PORT,
     VALUES,
     WORKERS,
     Ledger,
     Scene,
     Stranger,
     attack,
+    inside_of,
     scene,
     sessions,
     socket_of,
 )
-from tests.worlds.processes.namespaces import Host, hosts, ip
+from tests.worlds.processes.namespaces import hosts, ip
 
 PACKETS = 1_000_000 if LONG else 20_000
-SWITCH_ADDRESS, SWITCH_MAC, SWITCH_UDP_PORT = "10.77.0.254", "02:00:0a:4d:00:fe", 17760
 
 
 @contextlib.contextmanager
@@ -169,19 +170,6 @@ def config_of(grpc_addr: str, hosts: Sequence[dict[str, Any]] = (), **switch: An
         },
         "test",
     )
-
-
-def inside_of(machines: Sequence[Host]) -> Callable[..., socket.socket]:
-    """Opens a worker's socket where its host is."""
-    spaces = {host.address: host for host in machines}
-    open_socket = host_udp.open_socket
-
-    def opened(switch: Peer, own_host: str | None = None) -> socket.socket:
-        assert own_host is not None
-        with spaces[own_host].inside():
-            return open_socket(switch, own_host)
-
-    return opened
 
 
 def test_a_ledger_misses_what_nothing_counts() -> None:

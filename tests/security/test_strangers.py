@@ -15,7 +15,7 @@ import pytest
 from ina.controller.embedded import Embedded
 from ina.protocol.codec import Header, decode_header, encode_header
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VERSION, DropReason, Kind
-from tests.security.jobs import SummingJob, summing_job
+from tests.security.jobs import captured, summing_job
 
 PACKETS = 200  # of each kind of attack
 SEED = 20260
@@ -63,15 +63,6 @@ def fire(attacks: dict[str, Attack], seen: list[bytes], seed: int) -> Counter[st
         if number % 20 == 0:
             time.sleep(0.001)  # the switch's receive buffer shall lose none
     return fired
-
-
-def captured(job: SummingJob) -> list[bytes]:
-    """Real contributions of rank 0, still fresh."""
-    deadline = time.monotonic() + DEADLINE_S
-    while len(job.taps[0].sent) < 100:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    return list(job.taps[0].sent)
 
 
 def settled(embedded: Embedded, before: Counter[str], fired: Counter[str]) -> Counter[str]:

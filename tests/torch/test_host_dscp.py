@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 
 from ina.host import Session
-from tests.controller.test_fabric_job import in_a_loop, two_racks
 from tests.host.ip_headers import Seen
 from tests.torch.test_host_node import Group
+from tests.worlds.processes.two_racks import two_racks
 
 HOSTS = ("127.0.1.1", "127.0.1.1", "127.0.2.1")
 """Ranks 0 and 1 share a host, and a node there; rank 2 is alone."""
 ECT0 = 2
 
 
-@in_a_loop
 async def test_what_goes_up_carries_it() -> None:
     array = np.arange(500, dtype=np.int32)
 

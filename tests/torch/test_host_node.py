@@ -34,10 +34,10 @@ from ina.torch import host_node
 from ina.torch.env import Settings
 from ina.torch.errors import SettingError
 from ina.torch.host_node import LocalNode
-from tests.controller.test_fabric_job import TIMEOUT_S, ask, in_a_loop, two_racks
 from tests.torch import group_cases
 from tests.worlds.processes.launch import finish, outcome, start
 from tests.worlds.processes.namespaces import require_root
+from tests.worlds.processes.two_racks import TIMEOUT_S, ask, two_racks
 
 HOSTS = ("127.0.1.1", "127.0.1.1", "127.0.1.2", "127.0.2.1", "127.0.2.1", "127.0.2.1")
 """By rank: rank 2 is alone on its host. The racks are those of ``two_racks``."""
@@ -104,7 +104,6 @@ def tree_of(reply: pb2.ShowFabricReply) -> dict[str, pb2.TreeNode]:
     return {node.switch: node for node in job.nodes}
 
 
-@in_a_loop
 async def test_each_host_sends_one_contribution_and_all_get_the_same_bits() -> None:
     rng = np.random.default_rng(23)
     parts = rng.integers(-(1 << 20), 1 << 20, (len(HOSTS), 5000), np.int32)
@@ -142,7 +141,6 @@ async def test_each_host_sends_one_contribution_and_all_get_the_same_bits() -> N
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.05])
-@in_a_loop
 async def test_hosts_of_unequal_size_get_the_reference_s_bits(
     loss: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,7 +176,6 @@ async def test_hosts_of_unequal_size_get_the_reference_s_bits(
     assert sum(losses) > 0 or not loss
 
 
-@in_a_loop
 async def test_counts_of_a_host_s_node_come_with_its_rank_s_heartbeat() -> None:
     async with two_racks() as (app, _):
         loop = asyncio.get_running_loop()
@@ -207,7 +204,6 @@ async def test_counts_of_a_host_s_node_come_with_its_rank_s_heartbeat() -> None:
     assert node.passed_down >= 10
 
 
-@in_a_loop
 async def test_one_host_below_one_switch() -> None:
     async with two_racks() as (app, _):
 
@@ -217,7 +213,6 @@ async def test_one_host_below_one_switch() -> None:
         assert await Group(["127.0.1.1"] * 3).together(app, work) == [7, 7, 7]
 
 
-@in_a_loop
 async def test_a_node_that_closes_before_it_answers_is_named() -> None:
     group = Group(["127.0.1.1"] * 2, op_timeout_s=0.5)
     all_joined = threading.Barrier(2, lambda: group.nodes[0].close(0.0))

@@ -9,10 +9,10 @@ import numpy as np
 from ina.host import Session
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.forest import Forest, forest_of
-from tests.controller.test_fabric_job import TIMEOUT_S, in_a_loop
-from tests.controller.test_forest_jobs import Shown, over, two_spines
-from tests.controller.test_standby import coordinator
 from tests.torch.test_host_node import HOSTS, Group
+from tests.worlds.processes.controllers import coordinator
+from tests.worlds.processes.two_racks import TIMEOUT_S
+from tests.worlds.processes.two_spines import Shown, over, two_spines
 
 RACKS = ((0, 2), (3,))
 """Of who sends to switches: ranks 0 and 3 run their hosts' nodes, and 2 is alone."""
@@ -21,7 +21,6 @@ SECOND = forest_of(over("spine2", RACKS))
 SUMS = 40
 
 
-@in_a_loop
 async def test_hosts_of_several_ranks_follow_from_one_forest_to_another() -> None:
     parts = np.random.default_rng(2).integers(-(1 << 20), 1 << 20, (len(HOSTS), 9000), np.int32)
     want = parts.sum(0, np.int32)

@@ -14,8 +14,8 @@ from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
 from ina.tables.values import Entry
 from ina.torch.host_node import LocalNode
-from tests.controller.test_fabric_job import TIMEOUT_S, in_a_loop, two_racks
 from tests.torch.test_host_node import HOSTS, Group
+from tests.worlds.processes.two_racks import TIMEOUT_S, two_racks
 
 SIZES = (1024, 64, 256)
 SUMS = 60  # for each size
@@ -37,7 +37,6 @@ def mappings_at(session: Session) -> set[int]:
     return found
 
 
-@in_a_loop
 async def test_hosts_of_several_ranks_follow_a_resize() -> None:
     async with two_racks() as (app, _):
         parts = np.random.default_rng(2).integers(-(1 << 20), 1 << 20, (len(HOSTS), 700), np.int32)

@@ -15,9 +15,16 @@ from ina.host import Session, WorkerOptions
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
 from ina.torch.aggregator import LocalAggregator
-from tests.controller.test_shared_jobs import DEADLINE_S, JOB_SLOTS, VALUES, input_of
-from tests.controller.test_shared_resizes import Among, Operator, aggregator
 from tests.torch.test_host_node import Group
+from tests.worlds.processes.sharing import (
+    DEADLINE_S,
+    JOB_SLOTS,
+    VALUES,
+    Among,
+    Operator,
+    aggregator,
+    input_of,
+)
 
 HOSTS = ("127.0.1.1",) * 3 + ("127.0.2.1",) * 2 + ("127.0.2.2",)
 ELEMS = 3000

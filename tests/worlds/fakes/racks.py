@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 from typing import Any, cast
 
-from ina.controller.config import SwitchConfig, TenantConfig
+from ina.controller.config import SwitchConfig, TenantConfig, make_config
 from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.admission import Admission
 from ina.controller.jobs.coordinator import Coordinator
@@ -20,18 +19,17 @@ from ina.controller.memory import FirstFit, SharedSlots
 from ina.controller.store import IN_MEMORY, Store, open_store
 from ina.controller.switches.capacity import Capacity
 from ina.controller.switches.link import data_address
-from ina.controller.switches.reconcile import SwitchState, compare, job_number
+from ina.controller.switches.reconcile import SwitchState, compare
 from ina.controller.switches.switch import Switch
 from ina.controller.switches.writer import SwitchWriter
 from ina.fabric.graph import Fabric, Link, Place
 from ina.p4 import names
 from ina.protocol.peer import Peer
 from ina.tables.session import SwitchSession
-from ina.tables.values import Entry, Item
 from ina.trees.aggregators import AggregatorPlace, Aggregators
 from ina.trees.endpoint import Endpoint
 from ina.trees.nearest import Nearest
-from tests.controller.test_coordinator_chaos import FakeSession
+from tests.worlds.fakes.sessions import SlowSession
 
 LEAVES = ("leaf1", "leaf2")
 NAMES = (*LEAVES, "spine")
@@ -42,43 +40,6 @@ JOB_SLOTS = 16
 RANKS = 4
 """Of a job over both leaves: two behind each."""
 TIMEOUT_S = 20.0
-
-
-class SlowSession(FakeSession):
-    """Its writes wait for a gate."""
-
-    def __init__(self) -> None:
-        super().__init__(random.Random(0))
-        self.gate = asyncio.Event()
-        self.gate.set()
-
-    async def _some(self, items: Sequence[Item]) -> Sequence[Item]:
-        await self.gate.wait()
-        return await super()._some(items)
-
-    @property
-    def mark(self) -> int:
-        """The last epoch that it knows of."""
-        return next(
-            dict(item.params)["epoch"]
-            for item in self.there.values()
-            if isinstance(item, Entry) and item.table == names.JOBS and dict(item.match)["job"] == 0
-        )
-
-    def of_jobs(self) -> list[Item]:
-        """What it has of any job."""
-        return [item for item in self.there.values() if not _is_its_own(item)]
-
-    def rows_of(self, number: int) -> list[Entry]:
-        """Its rows of the table of jobs that let this one in."""
-        rows = (item for item in self.of_jobs() if isinstance(item, Entry))
-        return [it for it in rows if it.table == names.JOBS and dict(it.match)["job"] == number]
-
-
-def _is_its_own(item: Item) -> bool:
-    if not isinstance(item, Entry):
-        return False
-    return item.table == names.OWN_ADDRESSES or job_number(item) == 0
 
 
 def host(leaf: int, number: int) -> IPv4Address:
@@ -218,3 +179,20 @@ class Racks:
             difference = compare(wanted, SwitchState(None, found))
             assert (difference.missing, difference.wrong) == ({}, []), name
             assert (difference.extra, difference.foreign) == ([], []), name
+
+
+CONFIG = make_config(
+    {
+        "switch": [
+            {"name": name, "grpc_addr": f"{name}:9559", "data_host": f"10.9.0.{number}"}
+            for number, name in enumerate(NAMES, 1)
+        ],
+        "link": [{"switches": [leaf, "spine"]} for leaf in LEAVES],
+        "host": [
+            {"address": str(host(leaf, number)), "switch": f"leaf{leaf}", "port": number}
+            for leaf in (1, 2)
+            for number in range(1, 5)
+        ],
+    },
+    "test",
+)

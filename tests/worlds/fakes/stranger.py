@@ -21,10 +21,13 @@ import numpy as np
 from ina.controller.app import ControllerApp
 from ina.controller.config import Config
 from ina.host import Session, WorkerOptions
+from ina.host import udp as host_udp
 from ina.protocol.codec import Header, encode_header
+from ina.protocol.peer import Peer
 from ina.protocol.spec import Kind, ValueType
 from ina.switch.server import SoftSwitch
 from tests.security.jobs import SummingJob
+from tests.worlds.processes.namespaces import Host
 
 T = TypeVar("T")
 
@@ -201,3 +204,19 @@ def attack(
         if ledger.missing <= 0 or time.monotonic() > deadline:
             return ledger
         time.sleep(0.05)
+
+
+SWITCH_ADDRESS, SWITCH_MAC, SWITCH_UDP_PORT = "10.77.0.254", "02:00:0a:4d:00:fe", 17760
+
+
+def inside_of(machines: Sequence[Host]) -> Callable[..., socket.socket]:
+    """Opens a worker's socket where its host is."""
+    spaces = {host.address: host for host in machines}
+    open_socket = host_udp.open_socket
+
+    def opened(switch: Peer, own_host: str | None = None) -> socket.socket:
+        assert own_host is not None
+        with spaces[own_host].inside():
+            return open_socket(switch, own_host)
+
+    return opened

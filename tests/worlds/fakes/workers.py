@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import grpc
+import pytest
 
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub
+from tests.worlds.fakes.switches import of_jobs
 
 CALL_TIMEOUT_S = 30.0
 WATCH_TIMEOUT_S = 120.0
@@ -263,3 +265,23 @@ class Workers:
 def workers_of(address: str) -> Iterator[Workers]:
     with grpc.insecure_channel(address) as channel, ThreadPoolExecutor(64) as pool:
         yield Workers(ControllerStub(channel), OperatorStub(channel), pool)
+
+
+def refusal(code: grpc.StatusCode, match: str) -> pytest.RaisesExc[grpc.RpcError]:
+    def check(error: grpc.RpcError) -> bool:
+        return error.code() is code and "\n" not in (error.details() or "")
+
+    return pytest.RaisesExc(grpc.RpcError, match=match, check=check)
+
+
+def wait_for_members(workers: Workers, name: str, ranks: list[int]) -> None:
+    for _ in range(1000):
+        if any(job.name == name and list(job.joined) == ranks for job in workers.jobs()):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{name}: never had ranks {ranks}: {workers.jobs()}")
+
+
+def is_clean(workers: Workers) -> bool:
+    shown = workers.show()
+    return not of_jobs(shown) and shown.slots_used == 0 and not workers.jobs()

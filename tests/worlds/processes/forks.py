@@ -8,6 +8,7 @@ other: it can be killed.
 from __future__ import annotations
 
 import atexit
+import importlib
 import multiprocessing
 import os
 import signal
@@ -201,18 +202,34 @@ def _run_into_pipes(
     _become(arguments, environ, folder)
 
 
-def start_ina(*arguments: str, environ: Mapping[str, str], log: Path | None = None) -> Command:
-    """``ina ARGUMENTS`` with these INA_* variables and no others; ``log`` gets its stderr."""
+def start_ina(
+    *arguments: str,
+    environ: Mapping[str, str],
+    log: Path | None = None,
+    constants: Mapping[tuple[str, str], float] | None = None,
+) -> Command:
+    """``ina ARGUMENTS`` with these INA_* variables and no others; ``log`` gets its stderr.
+
+    ``constants``: what modules' names are there, by module and name.
+    """
     reader, writer = context.Pipe(duplex=False)
-    process = context.Process(target=_run, args=(arguments, dict(environ), writer, log))
+    process = context.Process(
+        target=_run, args=(arguments, dict(environ), writer, log, dict(constants or {}))
+    )
     process.start()
     writer.close()
     return Command(process, reader)
 
 
 def _run(
-    arguments: tuple[str, ...], environ: dict[str, str], stdout: Connection, log: Path | None
+    arguments: tuple[str, ...],
+    environ: dict[str, str],
+    stdout: Connection,
+    log: Path | None,
+    constants: dict[tuple[str, str], float],
 ) -> None:
+    for (module, name), value in constants.items():
+        setattr(importlib.import_module(module), name, value)
     for name in [name for name in os.environ if name.startswith("INA_")]:
         del os.environ[name]
     os.environ.update(environ)
