@@ -22,6 +22,7 @@ from tests.emulate.two_jobs import EXAMPLE, ONE, SUM, TRAIN, TWO, ended, train
 from tests.selection import SWITCHES
 from tests.worlds.processes.emulations import call, forwarding_of, left, need, new_name, up
 from tests.worlds.processes.forks import Running
+from tests.worlds.processes.stand_ins import python
 
 REACH = """
 import socket, sys
@@ -120,7 +121,7 @@ def test_hosts_reach_each_other_around_what_has_failed(kind: str, tmp_path: Path
                 )
                 assert done.returncode == 0, (command, part, done.stderr)
             echo.kill()
-        done = call("run", "--name", name, "--", sys.executable, script)
+        done = call("run", "--name", name, "--", python(), script)
         assert done.returncode == 0, done.stderr
         assert network.poll() is None
         wrong = call("fail", "spine3", "--name", name)

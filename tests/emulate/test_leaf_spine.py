@@ -22,8 +22,10 @@ from ina.emulate.topology import Topology
 from ina.fabric.graph import Link
 from ina.files import root
 from ina.trees.nearest import Nearest
+from tests.emulate.two_jobs import SUM
 from tests.selection import SWITCHES
 from tests.worlds.processes.emulations import call, forwarding_of, left, need, new_name
+from tests.worlds.processes.stand_ins import python
 
 TWO_RACKS = """
 aggregator = "all"
@@ -234,26 +236,6 @@ def test_hosts_reach_each_other_and_every_switch(kind: str, tmp_path: Path) -> N
     }
 
 
-SUM = """
-import os, subprocess, sys
-import numpy as np
-from ina.host import Session, WorkerOptions
-
-def numbers(rank):
-    return np.random.default_rng(rank).integers(-1000, 1000, 5000, np.int32)
-
-rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-where, here = os.environ["INA_CONTROLLER"], os.environ["INA_HOST"]
-with Session.join(where, "sum", rank, world, WorkerOptions(host=here)) as session:
-    want = sum(map(numbers, range(world)))
-    for _ in range(3):
-        assert (session.all_reduce(numbers(rank)) == want).all()
-    if rank == 0:
-        subprocess.run([sys.executable, "-m", "ina", "fabric", "show", "--json"], check=True)
-    session.all_reduce(numbers(rank))
-"""
-
-
 @pytest.mark.parametrize("kind", SWITCHES)
 def test_racks_of_unequal_sizes_sum_exactly_and_the_fabric_tells_where(
     kind: str, tmp_path: Path
@@ -265,7 +247,7 @@ def test_racks_of_unequal_sizes_sum_exactly_and_the_fabric_tells_where(
     script.write_text(SUM)
     done = call(
         *("run", load(tmp_path, text).source, "--switch", kind, "--name", name, "--out", out),
-        *("--hosts", "h1,h2,h3", "--timeout-s", "120", "--", sys.executable, script),
+        *("--hosts", "h1,h2,h3", "--timeout-s", "120", "--", python(), script),
     )
     assert done.returncode == 0, done.stderr
     assert left(name) == {}

@@ -28,6 +28,7 @@ from tests.worlds.processes.emulations import (
     start,
     up,
 )
+from tests.worlds.processes.stand_ins import PROCESSES, python
 
 
 @pytest.fixture
@@ -69,6 +70,7 @@ def test_hosts_sum_exactly_and_nothing_is_left(kind: str, tmp_path: Path) -> Non
     done = call(
         *("run", star(tmp_path, 3), "--switch", kind, "--name", name, "--out", out, "--json"),
         *("--", sys.executable, worker),
+        by=sys.executable,  # else forks have it all
     )
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
@@ -138,10 +140,11 @@ def test_clean_removes_what_a_killed_one_left(name: str, tmp_path: Path) -> None
         process.kill()
         process.wait(30)
         spaces = left(name)["namespaces"]
-        assert len(processes(spaces)) == 2  # the switch and the controller run on
+        count = 2 * PROCESSES  # the switch and the controller run on
+        assert len(processes(spaces)) == count
         done = call("clean", name, "--json")
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout) == [{"name": name, "namespaces": 3, "processes": 2}]
+        assert json.loads(done.stdout) == [{"name": name, "namespaces": 3, "processes": count}]
         assert left(name) == {}
         assert call("clean", name).stdout == "nothing is left\n"
 
@@ -170,7 +173,7 @@ def test_one_name_runs_once_and_others_can_use_it(used: tuple[str, Path]) -> Non
     assert again.stderr.startswith(f"error: emulation {name} is running (pid ")
     worker = folder / "worker.py"
     worker.write_text(ALL_REDUCE)
-    ran = call("run", "--name", name, "--hosts", "h2,h1", "--", sys.executable, worker)
+    ran = call("run", "--name", name, "--hosts", "h2,h1", "--", python(), worker)
     assert ran.returncode == 0, ran.stderr
     assert (folder / name / "job.h2.log").read_text() == "rank 0: equal\n"
     jobs = call("exec", "net", "--name", name, "--", "ina", "job", "list", "--json")
@@ -195,7 +198,8 @@ def test_one_name_runs_once_and_others_can_use_it(used: tuple[str, Path]) -> Non
 def test_a_failing_rank_is_named_and_the_others_end(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(job, "OTHERS_GRACE_S", 1.0)
+    monkeypatch.setattr(job, "OTHERS_GRACE_S", 0.1)
+    monkeypatch.setattr(sys, "executable", python())
     script = 'if [ $RANK = 1 ]; then echo "no disk" >&2; exit 7; fi; sleep 1000'
     started = time.monotonic()
     options = ["--name", name, "--out", str(tmp_path / name)]
@@ -209,11 +213,11 @@ def test_a_failing_rank_is_named_and_the_others_end(
 
 def test_a_job_has_a_deadline(used: tuple[str, Path]) -> None:
     name, folder = used
-    done = call("run", "--name", name, "--timeout-s", "1", "--", "sh", "-c", "sleep 1000")
+    done = call("run", "--name", name, "--timeout-s", "0.2", "--", "sh", "-c", "sleep 1000")
     assert done.returncode == 2
     logs = [folder / name / f"job.h{rank + 1}.log" for rank in range(2)]
     late = f"rank 0 on h1 (see {logs[0]}), rank 1 on h2 (see {logs[1]})"
-    assert f"error: not done after 1 s: {late}" in done.stderr
+    assert f"error: not done after 0.2 s: {late}" in done.stderr
     assert processes([f"ina.{name}.h1", f"ina.{name}.h2"]) == set()
 
 

@@ -15,6 +15,7 @@ from ina.netns import command
 from ina.protocol.spec import UDP_PORT
 from tests.selection import SWITCHES
 from tests.worlds.processes.emulations import ALL_REDUCE, call, left, need, new_name, star, up
+from tests.worlds.processes.stand_ins import python
 
 DATAGRAMS, DATAGRAM_BYTES = 300, 1400
 # Rank 0 sends, rank 1 counts; files tell each other when.
@@ -167,7 +168,7 @@ def test_sums_are_exact_over_several_switches(kind: str, tmp_path: Path) -> None
     out = tmp_path / name
     done = call(
         *("run", file, "--switch", kind, "--name", name, "--out", out, "--timeout-s", "120"),
-        *("--", sys.executable, worker),
+        *("--", python(), worker),
     )
     assert done.returncode == 0, done.stderr
     assert left(name) == {}
@@ -181,7 +182,7 @@ def test_a_capture_has_what_passed_a_port(tmp_path: Path) -> None:
     out = tmp_path / name
     done = call(
         *("run", star(tmp_path, 2), "--pcap", "--name", name, "--out", out),
-        *("--", sys.executable, worker),
+        *("--", python(), worker),
     )
     assert done.returncode == 0, done.stderr
     assert "missed" not in (out / "capture.log").read_text()

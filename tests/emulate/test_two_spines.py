@@ -4,7 +4,6 @@ and what two jobs of DDP come to."""
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from ina.fabric.shapes import leaf_spine
 from tests.emulate.two_jobs import EXAMPLE, ONE, SUM, TRAIN, TWO, ended, train
 from tests.selection import SWITCHES
 from tests.worlds.processes.emulations import call, left, need, new_name, up
+from tests.worlds.processes.stand_ins import python
 
 
 def narrow(folder: Path, mbit: int = 10) -> Path:
@@ -48,7 +48,7 @@ def _sums(kind: str, file: Path, placement: str, out: Path) -> dict[str, Any]:
     script.write_text(SUM)
     done = call(
         *("run", file, "--switch", kind, "--placement", placement, "--name", name),
-        *("--out", out / "net", "--timeout-s", "200", "--", sys.executable, script),
+        *("--out", out / "net", "--timeout-s", "200", "--", python(), script),
     )
     assert done.returncode == 0, done.stderr
     assert left(name) == {}

@@ -4,13 +4,13 @@ integers."""
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from ina.files import root
 from tests.worlds.processes.emulations import start
 from tests.worlds.processes.forks import Running
+from tests.worlds.processes.stand_ins import python
 
 EXAMPLE = root() / "examples" / "topologies" / "two_spines.toml"
 ONE, TWO = "h1,h2,h4,h5,h7,h8", "h3,h6,h9"
@@ -64,7 +64,7 @@ import numpy as np
 from ina.host import Session, WorkerOptions
 
 def numbers(rank):
-    return np.random.default_rng(rank).integers(-1000, 1000, 50_000, np.int32)
+    return np.random.default_rng(rank).integers(-1000, 1000, 5000, np.int32)
 
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 where, here = os.environ["INA_CONTROLLER"], os.environ["INA_HOST"]
@@ -81,7 +81,7 @@ with Session.join(where, "sum", rank, world, WorkerOptions(host=here)) as sessio
 def train(name: str, hosts: str, script: Path, steps: int, width: int) -> Running:
     return start(
         *("run", "--name", name, "--hosts", hosts, "--timeout-s", "300"),
-        *("--", sys.executable, script, str(steps), str(width)),
+        *("--", python(), script, str(steps), str(width)),
     )
 
 

@@ -20,6 +20,7 @@ from ina.emulate.programming import SwitchPlan
 from ina.tables.values import Entry
 from tests.worlds.processes.forks import Running, run_ina
 from tests.worlds.processes.namespaces import require_root
+from tests.worlds.processes.stand_ins import python
 
 READY_TIMEOUT_S = 240.0
 ALL_REDUCE = """
@@ -66,12 +67,15 @@ def star(folder: Path, hosts: int, *, link: str = "", top: str = "") -> Path:
 
 
 def start(*arguments: str | Path) -> Running:
-    """``ina emulate ARGUMENTS``."""
-    return Running("emulate", *map(str, arguments))
+    """``ina emulate ARGUMENTS``; its switches, controller and others are forks, too."""
+    return Running("emulate", *map(str, arguments), python=python())
 
 
-def call(*arguments: str | Path, timeout_s: float = 300.0) -> subprocess.CompletedProcess[str]:
-    return run_ina("emulate", *map(str, arguments), timeout_s=timeout_s)
+def call(
+    *arguments: str | Path, timeout_s: float = 300.0, by: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """``by``: the interpreter of its switches and others, if not forks."""
+    return run_ina("emulate", *map(str, arguments), timeout_s=timeout_s, python=by or python())
 
 
 @contextlib.contextmanager

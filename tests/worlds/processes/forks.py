@@ -97,13 +97,17 @@ class Command:
         return code
 
 
-def run_ina(*arguments: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
-    """``ina ARGUMENTS`` in this process's environment and folder, to its end."""
+def run_ina(
+    *arguments: str, timeout_s: float, python: str = sys.executable
+) -> subprocess.CompletedProcess[str]:
+    """``ina ARGUMENTS`` in this process's environment and folder, to its end.
+
+    ``python``: its ``sys.executable``.
+    """
     with tempfile.TemporaryDirectory() as folder:
         said = (Path(folder, "stdout"), Path(folder, "stderr"))
-        process = context.Process(
-            target=_run_to_its_end, args=(arguments, dict(os.environ), os.getcwd(), said)
-        )
+        place = _Place(dict(os.environ), os.getcwd(), python)
+        process = context.Process(target=_run_to_its_end, args=(arguments, place, said))
         process.start()
         process.join(timeout_s)
         if process.exitcode is None:
@@ -113,19 +117,27 @@ def run_ina(*arguments: str, timeout_s: float) -> subprocess.CompletedProcess[st
         return subprocess.CompletedProcess(["ina", *arguments], process.exitcode, out, err)
 
 
-def _run_to_its_end(
-    arguments: tuple[str, ...], environ: dict[str, str], folder: str, said: tuple[Path, Path]
-) -> None:
+@dataclass(frozen=True)
+class _Place:
+    """Where a fork runs."""
+
+    environ: dict[str, str]
+    folder: str
+    python: str
+
+
+def _run_to_its_end(arguments: tuple[str, ...], place: _Place, said: tuple[Path, Path]) -> None:
     for stream, file in zip((sys.stdout, sys.stderr), said, strict=True):
         with file.open("ab") as opened:
             os.dup2(opened.fileno(), stream.fileno())
-    _become(arguments, environ, folder)
+    _become(arguments, place)
 
 
-def _become(arguments: tuple[str, ...], environ: dict[str, str], folder: str) -> None:
+def _become(arguments: tuple[str, ...], place: _Place) -> None:
     os.environ.clear()
-    os.environ.update(environ)
-    os.chdir(folder)
+    os.environ.update(place.environ)
+    os.chdir(place.folder)
+    sys.executable = place.python
     sys.argv = ["ina", *arguments]
     main()
 
@@ -133,12 +145,13 @@ def _become(arguments: tuple[str, ...], environ: dict[str, str], folder: str) ->
 class Running:
     """``ina ARGUMENTS`` with pipes of text: what tests use of ``subprocess.Popen``."""
 
-    def __init__(self, *arguments: str) -> None:
-        """In this process's environment and folder."""
+    def __init__(self, *arguments: str, python: str = sys.executable) -> None:
+        """In this process's environment and folder; ``python``: its ``sys.executable``."""
+        place = _Place(dict(os.environ), os.getcwd(), python)
         pipes = [context.Pipe(duplex=False) for _ in range(2)]
         self._process = context.Process(
             target=_run_into_pipes,
-            args=(arguments, dict(os.environ), os.getcwd(), [writer for _, writer in pipes]),
+            args=(arguments, place, [writer for _, writer in pipes]),
         )
         self._process.start()
         self.stdout, self.stderr = (os.fdopen(os.dup(reader.fileno())) for reader, _ in pipes)
@@ -193,13 +206,11 @@ class Running:
         return out, err
 
 
-def _run_into_pipes(
-    arguments: tuple[str, ...], environ: dict[str, str], folder: str, pipes: list[Connection]
-) -> None:
+def _run_into_pipes(arguments: tuple[str, ...], place: _Place, pipes: list[Connection]) -> None:
     for stream, pipe in zip((sys.stdout, sys.stderr), pipes, strict=True):
         os.dup2(pipe.fileno(), stream.fileno())
         pipe.close()
-    _become(arguments, environ, folder)
+    _become(arguments, place)
 
 
 def start_ina(

@@ -36,6 +36,8 @@ _SPACES = {"net": 0x4000_0000, "mnt": 0x0002_0000}
 """What ``ip netns exec`` changes, by its name below /proc/PID/ns: CLONE_NEWNET, CLONE_NEWNS."""
 _CLONE_FS = 0x200
 _PYTHON = sys.executable
+PROCESSES = 1 if LONG else 2
+"""What one of :func:`python` is: a stand-in, and its fork."""
 _MOST_BYTES = 1 << 17
 """Of a request: arguments and environment."""
 # Imports what loads quickly, alone. It sends signals on as bytes, and is told how its fork ended.
