@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import multiprocessing
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,10 +26,12 @@ from ina.cli.demo import report as demo_report
 from ina.cli.demo.run import Training
 from ina.emulate import waiting
 from ina.errors import DeadlineError
+from tests.selection import LONG
 from tests.worlds.processes.command import inside
 from tests.worlds.processes.stand_ins import python
 
 _DEADLINE_S = 180.0
+_VALUES = 64 if LONG else 256
 
 
 def _ina(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -39,9 +45,9 @@ def _ina(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_demo_with_loss(tmp_path: Path) -> None:
-    """Two workers, one epoch, 64 values a packet, 5 % loss: JSON, curve, and the same bits."""
+    """Two workers, one epoch, 5 % loss: JSON, curve, and the same bits."""
     ran = _ina(
-        *("demo", "--workers=2", "--epochs=1", "--values=64", "--loss-rate=0.05", "--json"),
+        *("demo", "--workers=2", "--epochs=1", f"--values={_VALUES}", "--loss-rate=0.05", "--json"),
         f"--out={tmp_path}",
     )
     assert ran.returncode == 0, ran.stderr
@@ -110,13 +116,16 @@ def test_wrong_input_is_one_line(
 
 def test_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
     command = ["-m", "ina", "demo", "--workers=2", "--epochs=500", f"--out={tmp_path}"]
-    demo = subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE, text=True)
+    forks = set(multiprocessing.active_children())
+    demo = subprocess.Popen([python(), *command], stderr=subprocess.PIPE, text=True)
     try:
         assert demo.stderr is not None
         for line in demo.stderr:
             if "epoch 1/" in line:
                 break
         family = torchrun.descendants(demo.pid)
+        begun = set(multiprocessing.active_children()) - forks
+        family += [(pid, said) for pid, said in map(_started, begun) if said is not None]
         assert len(family) >= 3  # torchrun and two workers
         demo.send_signal(signal.SIGINT)
         assert demo.wait(30) == 130
@@ -165,6 +174,9 @@ def test_deadline_names_who_is_late_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(waiting, "FIRST_S", 0.0)
+    passed_s = 0.0  # besides what really passes
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + passed_s)
+    monkeypatch.setattr(torchrun, "time", clock)
     script = tmp_path / "script.py"
     script.write_text(_SCRIPT)
     family: list[tuple[int, str]] = []
@@ -176,9 +188,16 @@ def test_deadline_names_who_is_late_and_leaves_nothing(
             family.extend(torchrun.descendants(os.getpid()))
             (tmp_path / "script.py.end").touch()  # of rank 1
 
-    late = r"script.py with 2 workers: not done after 10 s: rank 0 \(process \d+\) \(last line"
+    def look(self: waiting.Waiting, ended: Sequence[str], running: Sequence[str]) -> None:
+        nonlocal passed_s
+        watch(self, ended, running)
+        passed_s = 60.0 if caplog.messages else 0.0
+
+    watch = waiting.Waiting.look
+    monkeypatch.setattr(waiting.Waiting, "look", look)
+    late = r"script.py with 2 workers: not done after 60 s: rank 0 \(process \d+\) \(last line"
     with pytest.raises(DeadlineError, match=late):
-        torchrun.run(script, ["sleep"], workers=2, environ={}, timeout_s=10, on_line=on_line)
+        torchrun.run(script, ["sleep"], workers=2, environ={}, timeout_s=60, on_line=on_line)
     assert sorted(ready) == ["worker 0", "worker 1"]
     assert len(family) >= 3
     ours = [one for one in family if one not in torchrun.descendants(os.getpid())]
@@ -186,6 +205,11 @@ def test_deadline_names_who_is_late_and_leaves_nothing(
     assert _still_there(ours) == []
     said = r"waiting for rank 0 \(process \d+\) to end: rank 1 ended \d s ago"
     assert re.match(said, caplog.messages[0])
+
+
+def _started(fork: BaseProcess) -> tuple[int, str | None]:
+    assert fork.pid is not None
+    return fork.pid, torchrun.start_time(fork.pid)
 
 
 def _still_there(family: list[tuple[int, str]]) -> list[tuple[int, str]]:
