@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -13,8 +12,11 @@ from typing import IO
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
+from tests.worlds.processes.stand_ins import python
 from tests.worlds.processes.worker import Plan
 
+DISTURBED_S = 3.0
+"""After its start, at the latest, is a job struck that is to be."""
 MAX_BYTES = 10_000_000
 """Of one all_reduce."""
 END_TIMEOUT_S = 150.0
@@ -103,13 +105,13 @@ class Soak:
         )
         fate = draw.choice(["end", "end", "end", "kill", "evict"])
         job = Running(
-            *(plan, [], [], fate, time.monotonic() + draw.uniform(0.5, 6.0)),
+            *(plan, [], [], fate, time.monotonic() + draw.uniform(0.0, DISTURBED_S)),
             draw.randrange(plan.world_size),
         )
         for rank in range(plan.world_size):
             output = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the job has ended
             command = [
-                sys.executable,
+                python(),
                 "-m",
                 "tests.worlds.processes.worker",
                 self._controller,

@@ -14,14 +14,14 @@ from tests.selection import LONG
 from tests.sharing.soak import Soak
 from tests.worlds.processes.network import network
 
-DURATION_S = float(os.environ.get("INA_SOAK_S", "60" if LONG else "6"))
+DURATION_S = float(os.environ.get("INA_SOAK_S", "60" if LONG else "3"))
 SEED = int(os.environ.get("INA_SOAK_SEED", "1"))
 JOBS = 20 if LONG else 8
 
 
 @pytest.mark.timeout(DURATION_S + 400)
 def test_jobs_that_come_go_and_die(tmp_path: Path) -> None:
-    with network(tmp_path, "[jobs]\nslots = 256") as switch:
+    with network(tmp_path, "[jobs]\nslots = 256\nlease_s = 2") as switch:
         tally = Soak(switch.controller, SEED, jobs=JOBS, duration_s=DURATION_S).run()
         print(f"seed {SEED}, {DURATION_S:g} s: {tally}")
         assert tally.problems == []

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-STEPS = 60
+STEPS = 40
 STEP_S = 0.02
 """What a step computes besides: so long that it is resized many times."""
 

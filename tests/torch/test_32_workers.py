@@ -17,7 +17,7 @@ _LENGTHS = (0, 1, 255, 256, 257, 200_003)  # the last: each of 512 slots more th
 _DEADLINE_S = 60.0
 
 
-@pytest.mark.parametrize("loss_rate", [0.0, 0.05])
+@pytest.mark.parametrize("loss_rate", [pytest.param(0.0, marks=pytest.mark.long), 0.05])
 def test_32_workers(loss_rate: float) -> None:
     generator = np.random.default_rng(32)
     integers = [

@@ -115,7 +115,7 @@ def test_a_group_stays_on_gloo_where_its_ranks_want_that(tmp_path: Path) -> None
 def test_a_spine_that_dies_is_gone_around(tmp_path: Path) -> None:
     """Its entries of the job stay on it, and do not keep the job from its name."""
     spines = ("spine1", "spine2")
-    with FabricServices(tmp_path / "s", lease_s=1, loss_s=2, spines=spines) as on:
+    with FabricServices(tmp_path / "s", lease_s=1, loss_s=1, spines=spines) as on:
         settings = {"INA_ON_SWITCH_LOSS": "fallback", "INA_JOB": "mine"}
         run = Run(
             tmp_path / "w", len(HOSTS), {**on.environ, **settings}, training(tmp_path, 1), HOSTS

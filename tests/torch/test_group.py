@@ -132,7 +132,7 @@ def test_running_controller_is_joined(tmp_path: Path) -> None:
 def test_no_controller_there_is_an_error_on_every_rank(tmp_path: Path) -> None:
     folder = tmp_path / "w"
     environ = {"INA_CONTROLLER": "127.0.0.1:9"}
-    workers = start(group_cases.sums_once, 2, folder, environ=environ, group_timeout_s=3.0)
+    workers = start(group_cases.sums_once, 2, folder, environ=environ, group_timeout_s=1.0)
     finish(workers, 60.0)
     for rank in range(2):
         ok, said = outcome(folder, rank)
@@ -153,7 +153,7 @@ def test_switch_that_cannot_start_is_an_error_on_every_rank(tmp_path: Path) -> N
 
 def test_dead_worker_is_an_error_not_a_hang(tmp_path: Path) -> None:
     folder = tmp_path / "w"
-    environ = {"INA_LEAVE_TIMEOUT_S": "1"}
+    environ = {"INA_LEAVE_TIMEOUT_S": "1", "INA_LEASE_S": "1"}
     workers = start(group_cases.leaves_early, 3, folder, environ=environ, group_timeout_s=30.0)
     finish(workers, 60.0)
     for rank in (0, 1):

@@ -10,8 +10,18 @@ from tests.torch.sum_cases import FLOATS, LENGTHS, all_sums
 from tests.worlds.processes.launch import launch
 
 
-@pytest.mark.parametrize("loss", ["0", "0.05"])
-@pytest.mark.parametrize("workers", [1, 2, 3, 8])
+def long(workers: int, loss: str) -> object:
+    """Which other rows say of each alone."""
+    return pytest.param(workers, loss, marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize(
+    ("workers", "loss"),
+    [
+        *((1, "0"), (2, "0.05"), (3, "0"), (8, "0.05")),
+        *(long(1, "0.05"), long(2, "0"), long(3, "0.05"), long(8, "0")),
+    ],
+)
 def test_sums(workers: int, loss: str, tmp_path: Path) -> None:
     outcomes = launch(all_sums, workers, tmp_path / "w", environ={"INA_LOSS_RATE": loss})
     sums_by_rank = [sums for sums, _ in outcomes]

@@ -20,7 +20,7 @@ from tests.worlds.processes.runs import FOREVER, Run
 RANKS = len(HOSTS)
 RACK = tuple(rank for rank in range(RANKS) if leaf_of(rank) == LEAVES[0])
 """The ranks of a job in one rack."""
-LEASE_S, LOSS_S = 1.0, 2.0
+LEASE_S, LOSS_S = 1.0, 1.0
 
 
 def long(victim: object) -> object:
@@ -37,7 +37,7 @@ def services(tmp_path: Path) -> Iterator[FabricServices]:
 @pytest.fixture
 def patient_services(tmp_path: Path) -> Iterator[FabricServices]:
     """Whose switches may take long to come back, on a busy machine, before they are lost."""
-    with FabricServices(tmp_path / "services", lease_s=LEASE_S, loss_s=10 * LOSS_S) as running:
+    with FabricServices(tmp_path / "services", lease_s=LEASE_S, loss_s=20 * LOSS_S) as running:
         yield running
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
+from tests.worlds.processes.stand_ins import python
 
 START_TIMEOUT_S = 120.0
 EMPTY_TIMEOUT_S = 30.0
@@ -63,7 +63,7 @@ def network(folder: Path, config: str = "") -> Iterator[Network]:
 def _running(args: list[str]) -> Iterator[dict[str, Any]]:
     """A command that prints a line of JSON when it is ready; told to stop at the end."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "ina", *args, "--json"], stdout=subprocess.PIPE, text=True
+        [python(), "-m", "ina", *args, "--json"], stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None
