@@ -25,8 +25,8 @@ from ina.switch.ir import Program, load_program
 from ina.switch.native_abi import PipelineStruct
 from ina.switch.passes.plan import make_plan
 
-_INLINE = "-DINA_INLINE=static inline __attribute__((unused))"
-QUICK = ("-std=gnu11", "-O0", "-w", "-fPIC", "-shared", "-pthread", _INLINE)
+NOT_INLINED = "-DINA_INLINE=static inline __attribute__((unused))"
+QUICK = ("-std=gnu11", "-O0", "-w", "-fPIC", "-shared", "-pthread", NOT_INLINED)
 """Flags with which compiling takes least."""
 _DEFINED = re.compile(
     r"^(?:static|INA_INLINE|INA_APART|const)\b[^;={]*?\b(\w+)\s*[(\[={]|^\} (\w+);|^#define (\w+)",
@@ -102,7 +102,7 @@ def compiled(
     sources: Sequence[Source], *, flags: Sequence[str] = QUICK
 ) -> Iterator[list[Pipelines]]:
     """Their pipelines, for as long as the ``with`` lasts."""
-    parts = [_with_prefix(source.c, f"q{at}_") for at, source in enumerate(sources)]
+    parts = [with_prefix(source.c, f"q{at}_") for at, source in enumerate(sources)]
     with tempfile.TemporaryDirectory(prefix="ina-programs-") as folder:
         target = Path(folder, "batch.so")
         command = [
@@ -122,7 +122,8 @@ def compiled(
         _ctypes.dlclose(library._handle)
 
 
-def _with_prefix(source: str, prefix: str) -> str:
+def with_prefix(source: str, prefix: str) -> str:
+    """Emitted C, to stand in one file beside other programs': all that it defines is called so."""
     names = {name for found in _DEFINED.findall(source) for name in found if name}
     pattern = re.compile(rf"(?<![.>])\b(?:{'|'.join(sorted(names))})\b")
     return pattern.sub(lambda found: prefix + found[0], source)

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
+import os
 import random
 import shutil
 import struct
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from fuzz.programs.batch import NOT_INLINED, with_prefix
 from ina.p4 import compiled
 from ina.switch.c_target.cache import INCLUDES
 from ina.switch.emit_c.emit import emit_c
 from ina.switch.ir import load_program
 from ina.switch.passes.plan import make_plan
+from tests.selection import LONG
 from tests.switch.emit_c.conftest import PROGRAMS, Load
 
 NAMES = sorted(path.stem for path in PROGRAMS.glob("*.json"))
 DRIVER = Path(__file__).parent / "driver.c"
+POOL_FRAMES = 20_000 if LONG else 5_000
 
 
 def random_packets(seed: int, count: int, most_bytes: int) -> list[tuple[int, bytes]]:
@@ -70,7 +74,9 @@ def pool_frames(values: int, count: int) -> bytes:
     return b"".join(records)
 
 
-FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1", "-std=gnu11")
+FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1", "-std=gnu11")
+OPTIMISED = ("-O1",) if LONG else ("-O0", NOT_INLINED)
+"""Without optimisation a sanitizer sees all that the C does, and compiling takes a fifth."""
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +97,6 @@ def cc(tmp_path_factory: pytest.TempPathFactory) -> str:
     return cc
 
 
-@functools.cache
 def headers() -> bytes:
     """What generated C and the driver include, and the driver."""
     folders = [Path(path) for path in INCLUDES if path != "-I"]
@@ -99,10 +104,31 @@ def headers() -> bytes:
     return b"".join(path.read_bytes() for path in [*found, DRIVER])
 
 
-def sanitized(cc: str, program: Path, cache_dir: Path) -> Path:
-    """The driver with the program's C in it, under both sanitizers; kept from run to run."""
-    command = [cc, *FLAGS, "-Wall", "-Wextra", "-Werror", *INCLUDES, "-pthread"]
-    source = emit_c(make_plan(load_program(program)), "test")
+def in_one(programs: Sequence[Path]) -> str:
+    """All in one file, whose ``ina_pipeline_get`` gives the one that $INA_PROGRAM names."""
+    parts, choices = [], []
+    for path in programs:
+        source = emit_c(make_plan(load_program(path)), "test")
+        parts.append(with_prefix(source, f"q_{path.stem}_"))
+        choice = f'if (!strcmp(wanted, "{path.stem}")) return q_{path.stem}_ina_pipeline_get();'
+        choices.append(choice)
+    return "\n".join(
+        [
+            *parts,
+            "const ina_pipeline *ina_pipeline_get(void);",
+            "const ina_pipeline *ina_pipeline_get(void) {",
+            'const char *const wanted = getenv("INA_PROGRAM");',
+            *choices,
+            "return NULL;",
+            "}",
+        ]
+    )
+
+
+def sanitized(cc: str, programs: Sequence[Path], cache_dir: Path) -> Path:
+    """The driver with the programs' C in it, under both sanitizers; kept from run to run."""
+    command = [cc, *FLAGS, *OPTIMISED, "-Wall", "-Wextra", "-Werror", *INCLUDES, "-pthread"]
+    source = in_one(programs)
     version = subprocess.run([cc, "--version"], capture_output=True, timeout=60, check=True).stdout
     parts = [source.encode(), headers(), version, "\0".join(command).encode()]
     kept = cache_dir / "sanitized" / hashlib.sha256(b"\0".join(parts)).hexdigest()
@@ -123,21 +149,31 @@ def sanitized(cc: str, program: Path, cache_dir: Path) -> Path:
     return kept
 
 
-def run(program: Path, records: bytes) -> None:
-    done = subprocess.run([str(program)], input=records, capture_output=True, timeout=300)
-    assert done.returncode == 0, done.stderr.decode()[:3000]
-    assert b"packets" in done.stdout
+def complaint(driver: Path, program: str, records: bytes) -> str:
+    """Of a sanitizer, or of the driver; empty: all went well."""
+    done = subprocess.run(
+        [str(driver)],
+        input=records,
+        capture_output=True,
+        timeout=300,
+        env={**os.environ, "INA_PROGRAM": program},
+    )
+    if done.returncode == 0 and b"packets" in done.stdout:
+        return ""
+    return f"{program}: exit code {done.returncode}: {done.stderr.decode()[:3000]}"
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", NAMES)
-def test_no_sanitizer_complains(name: str, cc: str, cache_dir: Path) -> None:
-    program = sanitized(cc, PROGRAMS / f"{name}.json", cache_dir)
+def test_no_sanitizer_complains(cc: str, cache_dir: Path) -> None:
+    """One test for all programs, which are compiled as one: what their headers share, once."""
+    driver = sanitized(cc, [PROGRAMS / f"{name}.json" for name in NAMES], cache_dir)
     packets = random_packets(2, 2000, 200)
-    run(program, b"".join(struct.pack("<II", port, len(d)) + d for port, d in packets))
+    records = b"".join(struct.pack("<II", port, len(d)) + d for port, d in packets)
+    assert [it for name in NAMES if (it := complaint(driver, name, records))] == []
 
 
 @pytest.mark.timeout(600)
 def test_no_sanitizer_complains_of_the_pool(cc: str, cache_dir: Path) -> None:
-    program = sanitized(cc, compiled(64).bmv2_json, cache_dir)
-    run(program, pool_frames(64, 20_000))
+    program = compiled(64).bmv2_json
+    driver = sanitized(cc, [program], cache_dir)
+    assert complaint(driver, program.stem, pool_frames(64, POOL_FRAMES)) == ""
