@@ -15,29 +15,39 @@ from ina.testing.case import Arrival, Case, run_case
 from ina.testing.cases import TOPICS, all_cases
 from ina.testing.device import Device
 from ina.testing.model_device import ModelDevice
+from tests.selection import LONG
 
 CASES = [case for values in VALUES_PER_PACKET_BUILDS for case in all_cases(values)]
 # The program of mode shared has all of pool's cases, and its own.
 SHARED_CASES = [
     case for values in VALUES_PER_PACKET_BUILDS for case in all_cases(values, names.SHARED)
 ]
-# Every build whole in the soft switch's pipeline, which is another program for each; the slower
-# devices, which are the same for all builds, get what depends on a packet's size of the largest.
-FEWER = [
-    case
-    for case in CASES
-    if case.values <= 256 or case.name.startswith(("sum", "completion", "malformed"))
-]
-FEWER_SHARED = [case for case in SHARED_CASES if case.values == 64 or case.mode == names.SHARED]
+SMALLEST, LARGEST = min(VALUES_PER_PACKET_BUILDS), max(VALUES_PER_PACKET_BUILDS)
+
+
+def whole(cases: list[Case], *builds: int) -> list[Case]:
+    """All of these builds; of the others what depends on how many values a packet has."""
+    of_size = ("sum", "completion", "malformed")
+    return [case for case in cases if case.values in builds or case.name.startswith(of_size)]
+
+
+def of_mode(cases: list[Case]) -> list[Case]:
+    """All of the smallest build; of the others what only mode shared has."""
+    return [case for case in cases if case.values == SMALLEST or case.mode == names.SHARED]
+
+
+# In the soft switch's pipeline each build is another program, but all come of one source by one
+# generator: the builds between, and what mode shared has of pool's, are whole in make test-long.
+# The reference is the same for all builds, and BMv2 slow.
 # Through the soft switch's ports those of one build; more is only more of the same port loop.
 DEVICES = {
-    "model": FEWER,
-    "model_shared": FEWER_SHARED,
-    "soft": CASES,
-    "soft_shared": SHARED_CASES,
-    "soft_veth": all_cases(64),
-    "bmv2": FEWER,
-    "bmv2_shared": FEWER_SHARED,
+    "model": whole(CASES, 64, 256) if LONG else whole(CASES, SMALLEST),
+    "model_shared": of_mode(SHARED_CASES),
+    "soft": CASES if LONG else whole(CASES, SMALLEST, LARGEST),
+    "soft_shared": SHARED_CASES if LONG else of_mode(SHARED_CASES),
+    "soft_veth": all_cases(SMALLEST),
+    "bmv2": whole(CASES, 64, 256),
+    "bmv2_shared": of_mode(SHARED_CASES),
 }
 if os.environ.get("INA_DEVICE"):
     DEVICES["named"] = CASES
