@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ina.switch.match import Exact
+from ina.switch.pipeline import Pipeline
 from ina.switch.targets import default_target
 from tests.switch.bmv2 import Builder, assign, param, state
 
@@ -24,13 +25,18 @@ class Case:
 
 
 def run(case: Case, cache_dir: Path, *, main_path: bool = True) -> list[tuple[int, str]]:
-    """What leaves, as (port, hex)."""
+    """What leaves the program as it ships, as (port, hex)."""
     with default_target(cache_dir).load(case.program.json(), main_path=main_path) as pipeline:
-        for table, key, action, params in case.entries:
-            pipeline.insert(table, [Exact(key)], action, params)
-        if case.replicas:
-            pipeline.set_multicast(1, case.replicas)
-        sent = pipeline.process(0, bytes.fromhex(case.packet))
+        return leaves(case, pipeline)
+
+
+def leaves(case: Case, pipeline: Pipeline) -> list[tuple[int, str]]:
+    """What leaves a pipeline with its program and no entries, as (port, hex)."""
+    for table, key, action, params in case.entries:
+        pipeline.insert(table, [Exact(key)], action, params)
+    if case.replicas:
+        pipeline.set_multicast(1, case.replicas)
+    sent = pipeline.process(0, bytes.fromhex(case.packet))
     return [(port, data.hex()) for port, data in sent]
 
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import faulthandler
-import hashlib
 import os
 import signal
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from fuzz.programs.batch import BatchError
 from ina.switch.emit_c.emit import emit_c
-from ina.switch.errors import CompilationError
 from ina.switch.ir import load_program
 from ina.switch.passes.effect_places import Effects, Kind
 from ina.switch.passes.effect_rules import RULES, Told
 from ina.switch.passes.plan import make_plan
-from tests.switch.foreign_case import Case, run
+from tests.switch.foreign_case import Case, leaves
+from tests.switch.quick import quick
 
 PASSES = "ina.switch.passes."
 CHILD_S = 120
@@ -105,10 +104,10 @@ def text_of(case: Case) -> str:
     return emit_c(make_plan(load_program(case.program.json())), "mutant")
 
 
-def finds(case: Case, text: str, folder: Path) -> bool:
+def finds(case: Case, text: str) -> bool:
     """Whether the case is wrong now, or is not even translated; ``text``: its C without mutants.
 
-    Each text is compiled once. It runs in a process of its own, which it may end.
+    It runs in a process of its own, which it may end.
     """
     try:
         mutated = text_of(case)
@@ -116,14 +115,14 @@ def finds(case: Case, text: str, folder: Path) -> bool:
         return True
     if mutated == text:
         return False
-    own = folder / hashlib.sha256(mutated.encode()).hexdigest()[:16]
     child = os.fork()
     if child == 0:
         faulthandler.disable()  # it may crash
         signal.alarm(CHILD_S)
         try:
-            os._exit(0 if run(case, own) == case.right else 1)
-        except CompilationError:
+            with quick([case.program.json()]) as [program]:
+                os._exit(0 if leaves(case, program.main) == case.right else 1)
+        except BatchError:
             os._exit(1)
         finally:
             os._exit(2)

@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from ina.switch.errors import InvalidProgramError, UnsupportedProgramError
 from ina.switch.ir import load_program
 from ina.switch.match import Exact
-from ina.switch.pipeline import Pipeline
-from ina.switch.targets import default_target
+from tests.switch.emit_c.conftest import Run
 from tests.switch.ir.small import PORTS, Json, back, field, number, op, small_program
-
-Run = Callable[[Json], Pipeline]
-
-
-@pytest.fixture
-def run(cache_dir: Path) -> Iterator[Run]:
-    opened: list[Pipeline] = []
-
-    def _run(program: Json) -> Pipeline:
-        opened.append(default_target(cache_dir).load(json.dumps(program)))
-        return opened[-1]
-
-    yield _run
-    for pipeline in opened:
-        pipeline.close()
-
 
 OLD = PORTS | {"egress_port": 9, "clone_spec": 32, "instance_type": 32, "packet_length": 32}
 """standard_metadata as P4_14 has it: no multicast group, no time stamps, no queues."""

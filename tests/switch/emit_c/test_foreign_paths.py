@@ -10,17 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.switch.foreign_case import Case, run
+from tests.switch.foreign_case import leaves, run
 from tests.switch.foreign_like import FOR_MUTANTS, LIKE
 from tests.switch.foreign_programs import CASES
+from tests.switch.quick import quick
 
-CASES_HERE = [
-    *(pytest.param(case, id=name) for name, case in (CASES | LIKE).items()),
-    *(pytest.param(case, id=name, marks=pytest.mark.long) for name, case in FOR_MUTANTS.items()),
-]
+USUAL = CASES | LIKE
 
 
-@pytest.mark.parametrize("case", CASES_HERE)
-def test_main_and_general_path_do_what_is_right(case: Case, cache_dir: Path) -> None:
+def test_both_paths_do_what_is_right() -> None:
+    """All in one file, for compiling them one by one is what takes long."""
+    with quick([case.program.json() for case in USUAL.values()]) as programs:
+        for (name, case), program in zip(USUAL.items(), programs, strict=True):
+            assert leaves(case, program.main) == case.right, name
+            assert leaves(case, program.general) == case.right, f"{name}, by the general path"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", USUAL | FOR_MUTANTS)
+def test_both_paths_do_what_is_right_as_they_ship(name: str, cache_dir: Path) -> None:
+    case = (USUAL | FOR_MUTANTS)[name]
     assert run(case, cache_dir) == case.right
     assert run(case, cache_dir, main_path=False) == case.right

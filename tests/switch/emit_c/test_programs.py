@@ -13,7 +13,7 @@ import pytest
 from ina.switch.errors import EntryNotFoundError, InvalidEntryError
 from ina.switch.match import Exact
 from ina.switch.targets import default_target
-from tests.switch.emit_c.conftest import PROGRAMS, Load
+from tests.switch.emit_c.conftest import PROGRAMS, Load, csum16
 
 
 def only(packets: list[tuple[int, bytes]]) -> bytes:
@@ -44,13 +44,6 @@ def test_header_stacks(load: Load, op: int, index: int, labels: str, seen: int, 
     assert only(load("stack").process(0, packet + tail)) == (
         bytes([op, index, seen]) + bytes.fromhex(out) + tail
     )
-
-
-def csum16(data: bytes | bytearray) -> int:
-    total: int = sum(struct.unpack(f">{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total ^ 0xFFFF
 
 
 def ip_header(dscp: int = 0, ihl: int = 5, proto: int = 6, csum: int | None = None) -> bytearray:

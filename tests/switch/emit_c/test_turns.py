@@ -8,10 +8,8 @@ import pytest
 
 from ina.switch.errors import InvalidEntryError, UnsupportedProgramError
 from ina.switch.ir import load_program
-from tests.switch.emit_c.test_foreign import Run, run
+from tests.switch.emit_c.conftest import Run
 from tests.switch.ir.small import PORTS, Json, back, field, number, op, small_program
-
-__all__ = ["run"]
 
 STANDARD = PORTS | {"instance_type": 32, "packet_length": 32, "mcast_grp": 16}
 META = {"meta": {"turns": 8, "lost": 8}}

@@ -10,7 +10,7 @@ from finsy.proto import p4r, rpc_code
 from ina.switch.server import SoftSwitch
 from ina.switch.targets import default_target
 from tests.switch.p4runtime.conftest import Connect, refused
-from tests.switch.p4runtime.test_multicast import FRAME, group
+from tests.switch.p4runtime.groups import FRAME, group
 from tests.worlds.fakes.p4runtime import (
     IDS,
     Client,

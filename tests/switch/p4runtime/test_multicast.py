@@ -12,24 +12,9 @@ from scapy.layers.l2 import Ether
 
 from ina.switch.server import SoftSwitch
 from tests.switch.p4runtime.conftest import Connect, update_refused
+from tests.switch.p4runtime.groups import FRAME, group
 from tests.switch.ports.conftest import wait_until
 from tests.worlds.fakes.p4runtime import Client, entry, lpm, optional
-
-FRAME = bytes(Ether(dst="00:00:00:00:00:05", src="00:00:00:00:00:09") / IP(dst="10.1.2.3") / UDP())
-
-
-def group(
-    number: int, *replicas: tuple[int, int], old_form: bool = False
-) -> p4r.PacketReplicationEngineEntry:
-    found = p4r.MulticastGroupEntry(multicast_group_id=number)
-    for port, instance in replicas:
-        if old_form:
-            found.replicas.add(egress_port=port, instance=instance)
-        else:
-            found.replicas.add(
-                port=port.to_bytes(2, "big").lstrip(b"\0") or b"\0", instance=instance
-            )
-    return p4r.PacketReplicationEngineEntry(multicast_group_entry=found)
 
 
 def groups(client: Client, number: int = 0) -> list[p4r.PacketReplicationEngineEntry]:

@@ -23,7 +23,7 @@ from ina.switch.pipeline import Pipeline
 from ina.switch.targets import default_target
 from ina.testing.frames import SWITCH_IPV4, Frame
 from ina.testing.ordinary import ordinary_frame
-from tests.switch.p4runtime.test_multicast import group
+from tests.switch.p4runtime.groups import group
 from tests.worlds.fakes.p4runtime import features_config, update
 from tests.worlds.processes.pool import (
     PORT,

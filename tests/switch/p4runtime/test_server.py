@@ -28,7 +28,7 @@ from ina.switch.ports import (
 from ina.switch.server import SoftSwitch
 from ina.switch.targets import default_target
 from tests.switch.ports.conftest import wait_until
-from tests.switch.ports.test_pcap import frames_of, pcap_bytes
+from tests.switch.ports.pcap_files import frames_of, pcap_bytes
 from tests.worlds.fakes.p4runtime import Client, entry, exact, features_config, lpm, update
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from ina.switch.passes.effects import effects
 from tests.switch.foreign_like import FOR_MUTANTS, LIKE
 from tests.switch.foreign_programs import CASES
 from tests.switch.mutants import PASS_MUTANTS, Mutant, finds, rule_mutants, text_of
-from tests.switch.passes.test_effects import EXPECTED, PROGRAM, is_as
+from tests.switch.passes.told_effects import EXPECTED, PROGRAM, is_as
 
 RULE_MUTANTS = rule_mutants([(type(node), effects(PROGRAM, node)) for node, _, _ in EXPECTED])
 ALL = CASES | LIKE | FOR_MUTANTS
@@ -42,20 +41,16 @@ def test_a_rule_that_forgets_something_is_not_what_is_stated(mutant: Mutant) -> 
 @pytest.mark.parametrize(
     "mutant", [it for it in PASS_MUTANTS if it.name in OFTEN], ids=lambda mutant: mutant.name
 )
-def test_a_pass_that_does_not_ask_makes_its_program_wrong(
-    mutant: Mutant, tmp_path: Path, cache_dir: Path
-) -> None:
+def test_a_pass_that_does_not_ask_makes_its_program_wrong(mutant: Mutant) -> None:
     name = OFTEN[mutant.name]
     unmutated = text(name)
     with mutant.patch():
-        assert finds(ALL[name], unmutated, tmp_path)
+        assert finds(ALL[name], unmutated)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("mutant", [*PASS_MUTANTS, *RULE_MUTANTS], ids=lambda mutant: mutant.name)
-def test_what_changes_the_code_of_a_program_makes_one_wrong(
-    mutant: Mutant, tmp_path: Path, cache_dir: Path
-) -> None:
+def test_what_changes_the_code_of_a_program_makes_one_wrong(mutant: Mutant) -> None:
     """A pass that does not ask, always; a rule, where a program depends on it."""
     changed = []
     for name, case in ALL.items():
@@ -67,7 +62,7 @@ def test_what_changes_the_code_of_a_program_makes_one_wrong(
                 return
             if differs:
                 changed.append(name)
-                if finds(case, unmutated, tmp_path):
+                if finds(case, unmutated):
                     return
     assert mutant not in PASS_MUTANTS, "no program depends on it"
     assert not changed or mutant.name in ONLY_SLOWER, changed

@@ -14,7 +14,7 @@ from ina.errors import InvalidInputError
 from ina.switch.ports import UdpPort
 from ina.switch.server import MAX_DELAY_US, SoftSwitch
 from tests.switch.ports.conftest import Reflector, wait_until
-from tests.switch.ports.test_pcap import frames_of, pcap_bytes
+from tests.switch.ports.pcap_files import frames_of, pcap_bytes
 
 HOUR_NS = 3_600_000_000_000
 MOST_PACKETS = 65536

@@ -9,7 +9,7 @@ import pytest
 
 from ina._native import switch as native
 from tests.switch.ports.conftest import Reflector, wait_until
-from tests.switch.ports.test_pcap import frames_of, pcap_bytes
+from tests.switch.ports.pcap_files import frames_of, pcap_bytes
 
 PACKETS = 20_000
 

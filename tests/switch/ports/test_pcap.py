@@ -13,25 +13,10 @@ from hypothesis import strategies as st
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
-from scapy.utils import RawPcapReader
 
 from ina._native import switch as native
 from tests.switch.ports.conftest import Reflector, wait_until
-
-MAGIC_US, MAGIC_NS = 0xA1B2C3D4, 0xA1B23C4D
-
-
-def pcap_bytes(
-    frames: list[bytes], order: str = "<", magic: int = MAGIC_NS, link_type: int = 1
-) -> bytes:
-    out = struct.pack(f"{order}IHHiIII", magic, 2, 4, 0, 0, 65535, link_type)
-    for i, frame in enumerate(frames):
-        out += struct.pack(f"{order}IIII", 1, i, len(frame), len(frame)) + frame
-    return out
-
-
-def frames_of(path: Path) -> list[bytes]:
-    return [bytes(data) for data, _ in RawPcapReader(str(path))]
+from tests.switch.ports.pcap_files import MAGIC_NS, MAGIC_US, frames_of, pcap_bytes
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

@@ -16,7 +16,7 @@ import pytest
 
 from ina._native import switch as native
 from tests.switch.ports.conftest import OTHER_PORT, Reflector, wait_until
-from tests.switch.ports.test_pcap import frames_of
+from tests.switch.ports.pcap_files import frames_of
 from tests.worlds.processes.shm_worker import (
     HEADER_BYTES,
     IN_OWN_FRAME,
