@@ -15,6 +15,7 @@ from ina.controller.faults import POINTS
 from ina.protocol.spec import MAX_WORKERS
 from ina.protocol.switch_model import EPOCH_BITS
 from ina.sim.draw_alone import alone
+from ina.sim.draw_bounded import bounded
 from ina.sim.draw_far import far
 from ina.sim.draw_racks import over_racks
 from ina.sim.draw_routing import routed
@@ -60,7 +61,11 @@ _WRAP = 0.5
 
 
 def draw(seed: int) -> Scenario:
-    """The scenario of a seed."""
+    """The scenario of a seed. A core has done with it in some seconds."""
+    return bounded(_unbounded(seed))
+
+
+def _unbounded(seed: int) -> Scenario:
     rng = random.Random(f"{seed} alone")
     if rng.random() < _ALONE:
         return replace(alone(rng), name=f"seed-{seed}", limit_s=LIMIT_S)

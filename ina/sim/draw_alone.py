@@ -10,7 +10,7 @@ from ina.sim.scenario import JobSpec, LinkSpec, Scenario, TensorSpec, TopologySp
 def alone(rng: random.Random) -> Scenario:
     """As many workers as hosts at one switch, a window that has room, and tensors of megabytes."""
     workers = rng.choice((2, 4, 8))
-    mebibytes = rng.choice((1, 2, 2, 4))
+    mebibytes = min(rng.choice((1, 2, 2, 4)), 8 // workers)
     return Scenario(
         values=256,
         topology=TopologySpec(hosts=workers),

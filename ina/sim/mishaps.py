@@ -38,9 +38,11 @@ class Mishaps:
             await self._one(fault)
             return
         chance = random.Random(f"{self._seed} fault {number}")
+        mean_s = fault.every_ms / 1e3
         while True:
-            await asyncio.sleep(chance.expovariate(1.0) * fault.every_ms / 1e3)
+            await asyncio.sleep(chance.expovariate(1.0) * mean_s)
             await self._one(fault)
+            mean_s *= fault.every_growth
 
     def mend_links(self) -> None:
         """From now on no link loses, delays or spoils anything."""

@@ -133,6 +133,7 @@ def _check_job(job: JobSpec, topology: Topology) -> None:
 def _check_fault(fault: FaultSpec, scenario: Scenario, topology: Topology) -> None:
     if (fault.at_ms < 0) == (fault.every_ms <= 0):
         raise ScenarioError("want either at_ms or every_ms")
+    at_least("every_growth", fault.every_growth, 1)
     at_least("for_ms", fault.for_ms, 0)
     if fault.point and fault.point not in POINTS:
         raise ScenarioError(f"point {fault.point!r} is none of {', '.join(POINTS)}")

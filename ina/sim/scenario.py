@@ -285,6 +285,7 @@ class FaultSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     where: str = ""
     at_ms: float = -1.0
     every_ms: float = 0.0
+    every_growth: float = 1.0  # by which every_ms becomes longer each time
     for_ms: float = 1.0
     point: str = ""
     link: LinkSpec | None = None

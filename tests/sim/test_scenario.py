@@ -88,6 +88,10 @@ def test_examples_are_scenarios(path: Path) -> None:
             "want job-1/0, job-2/0",
         ),
         ({"fault": [{"what": "pause", "where": "job/0"}]}, "want either at_ms or every_ms"),
+        (
+            {"fault": [{"what": "pause", "where": "job/0", "every_ms": 1, "every_growth": 0.9}]},
+            "every_growth = 0.9: want 1 or more",
+        ),
         ({"fault": [{"what": "power_cycle", "at_ms": 1, "where": "s9"}]}, "where = 's9': want s1"),
         ({"fault": [{"what": "link", "at_ms": 1, "where": "h1-s1"}]}, "want `link`"),
         ({"fault": [{"what": "controller_kill", "at_ms": 1, "point": "x"}]}, "point 'x' is none"),

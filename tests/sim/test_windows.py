@@ -199,7 +199,8 @@ def test_shares_go_by_weight_and_algorithms_by_name_tenant_and_reload() -> None:
         await asyncio.sleep(LEARNT_S)
         assert limits([*heavy.ranks, *light.ranks]) == [33] * 4
         manner, worker = heavy.ranks[1].manner, heavy.ranks[1].worker
-        assert manner is not None and worker is not None
+        assert manner is not None
+        assert worker is not None
         state = manner.windows.state(worker.stats())
         assert (state.number, state.most_packets) == (words.heard[-1][1].number, 0)
         assert dict(state.congestion.options) == {"packets": 33}
