@@ -12,6 +12,7 @@ from ina.controller import retry
 from ina.controller.jobs import removal
 from ina.controller.service import arrivals, supervisor
 from ina.controller.watch import failure_detector, leases
+from tests.worlds.fakes.coordinator import Watched
 from tests.worlds.processes import postgres
 from tests.worlds.processes.postgres import PostgresServer
 
@@ -29,6 +30,12 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removal, "LOOK_S", 0.02)
     monkeypatch.setattr(failure_detector, "CHECK_S", 0.02)
     monkeypatch.setattr(arrivals, "CHECK_S", 0.02)
+
+
+@pytest.fixture
+def bench() -> Watched:
+    """A coordinator under a failure detector."""
+    return Watched()
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,6 @@ from ina.host.arrays import Array
 from ina.protocol.collective import Reduction
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2 import Operation, Progress
-from tests.controller.test_failure_detector import scenario
 from tests.worlds.fakes.coordinator import Watched
 
 F32 = 1
@@ -99,7 +98,6 @@ def test_a_rank_that_has_left() -> None:
     )
 
 
-@scenario
 async def test_all_are_asked_and_the_job_ends_when_they_have_answered(bench: Watched) -> None:
     await bench.run()
     say: Callable[[int, Progress], None] = lambda rank, said: bench.detector.heard(  # noqa: E731
@@ -120,7 +118,6 @@ async def test_all_are_asked_and_the_job_ends_when_they_have_answered(bench: Wat
     await bench.until_empty()
 
 
-@scenario
 async def test_ranks_that_do_not_differ_hear_that_their_sums_are_corrupted(bench: Watched) -> None:
     await bench.run()
     bench.detector.heard(bench.member(0), report(BIG, differs_at=9))
@@ -133,7 +130,6 @@ async def test_ranks_that_do_not_differ_hear_that_their_sums_are_corrupted(bench
     await bench.until_empty()
 
 
-@scenario
 async def test_who_does_not_answer_is_not_waited_for(bench: Watched) -> None:
     await bench.run()
     bench.detector.heard(bench.member(0), report(BIG, differs_at=9))
@@ -145,7 +141,6 @@ async def test_who_does_not_answer_is_not_waited_for(bench: Watched) -> None:
     await bench.until_empty()
 
 
-@scenario
 async def test_reports_that_agree_are_not_put_side_by_side_at_each_look(bench: Watched) -> None:
     """With many ranks and operations that takes the time that a rank's own Python needs."""
     await bench.run()
@@ -162,7 +157,6 @@ async def test_reports_that_agree_are_not_put_side_by_side_at_each_look(bench: W
     assert bench.told()[-1] == ("RANKS_DIFFER", [], True)
 
 
-@scenario
 async def test_what_only_an_older_report_contradicts_ends_nothing(bench: Watched) -> None:
     await bench.run()
     bench.detector.heard(bench.member(0), report(BIG))

@@ -16,6 +16,7 @@ import pytest
 from ina.host import Session, WorkerOptions
 from tests.worlds.fakes.switches import of_jobs
 from tests.worlds.fakes.workers import workers_of
+from tests.worlds.processes.command import inside
 from tests.worlds.processes.controller_command import (
     NO_LEASES,
     TIMEOUT_S,
@@ -110,13 +111,14 @@ def test_interrupt_is_130(running: tuple[subprocess.Popen[str], str]) -> None:
     assert process.wait(TIMEOUT_S) == 130
 
 
-def test_check_says_ok_or_where(tmp_path: Path) -> None:
+def test_check_says_ok_or_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good = config_file(tmp_path)
-    assert ina("controller", "check", str(good)).stdout.startswith(f"{good}: ok; store ")
-    assert json.loads(ina("controller", "check", str(good), "--json").stdout)["config"]
+    said = inside(capsys, "controller", "check", good).out
+    assert said.startswith(f"{good}: ok; store ")
+    assert json.loads(inside(capsys, "controller", "check", good, "--json").out)["config"]
     bad = config_file(tmp_path, "[jobs]\nslot = 4\n")
-    refused = ina("controller", "check", str(bad))
-    assert (refused.returncode, refused.stderr) == (
+    refused = inside(capsys, "controller", "check", bad)
+    assert (refused.code, refused.err) == (
         2,
         f"error: {bad}: jobs.slot: unknown key; did you mean 'slots'?\n",
     )

@@ -12,7 +12,6 @@ from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.protocol.spec import ValueType
 from ina.rpc import controller_pb2 as pb2
-from tests.controller.test_failure_detector import scenario
 from tests.worlds.fakes.coordinator import Watched
 from tests.worlds.fakes.switches import alone, switch_of
 from tests.worlds.fakes.workers import is_clean, workers_of
@@ -61,7 +60,6 @@ def hear(bench: Watched, after_s: float, **ranks: pb2.Progress) -> list[str]:
     return bench.reasons(pb2.MEMBER_LOST)
 
 
-@scenario
 async def test_who_begins_what_another_never_will_hears_it_at_once(bench: Watched) -> None:
     await bench.run()
     await leave(bench, 1, said(4))
@@ -74,7 +72,6 @@ async def test_who_begins_what_another_never_will_hears_it_at_once(bench: Watche
     await bench.until_empty()
 
 
-@scenario
 async def test_who_had_begun_it_before_hears_it_too(bench: Watched) -> None:
     await bench.run()
     hear(bench, 1.0, r0=said(5, 5, waits=True), r2=said(4))
@@ -84,7 +81,6 @@ async def test_who_had_begun_it_before_hears_it_too(bench: Watched) -> None:
     assert len(hear(bench, 0.2, r2=said(4))) == 1
 
 
-@scenario
 async def test_a_controller_that_starts_again_knows_who_has_left(bench: Watched) -> None:
     await bench.run()
     await leave(bench, 1, said(4))
@@ -99,7 +95,6 @@ async def test_a_controller_that_starts_again_knows_who_has_left(bench: Watched)
     await bench.until_empty()
 
 
-@scenario
 async def test_who_lost_its_copy_of_a_complete_sum_has_time_to_get_it(bench: Watched) -> None:
     await bench.run()
     await leave(bench, 1, said(4))
@@ -108,7 +103,6 @@ async def test_who_lost_its_copy_of_a_complete_sum_has_time_to_get_it(bench: Wat
     assert len(hear(bench, 0.5, r0=said(5, 5), r2=said(4))) == 1
 
 
-@scenario
 async def test_an_orderly_end_ends_nothing(bench: Watched) -> None:
     await bench.run()
     hear(bench, 1.0, r0=said(4, 4), r1=said(4, 4), r2=said(4, 3))
@@ -122,7 +116,6 @@ async def test_an_orderly_end_ends_nothing(bench: Watched) -> None:
     await bench.until_empty()
 
 
-@scenario
 async def test_who_leaves_in_the_middle_of_a_sum_is_named_once_nothing_comes(
     bench: Watched,
 ) -> None:
@@ -142,7 +135,6 @@ async def test_who_leaves_in_the_middle_of_a_sum_is_named_once_nothing_comes(
     ]
 
 
-@scenario
 async def test_who_waits_for_a_rank_that_is_there_is_left_alone(bench: Watched) -> None:
     await bench.run()
     await leave(bench, 1, said(4, 4))
@@ -150,7 +142,6 @@ async def test_who_waits_for_a_rank_that_is_there_is_left_alone(bench: Watched) 
         assert not hear(bench, 1.0, r0=said(4, 4, waits=True), r2=said(3, sent=False))
 
 
-@scenario
 async def test_a_stall_is_told_again_at_growing_intervals(bench: Watched) -> None:
     await bench.run()
     for second in range(250):
@@ -195,7 +186,6 @@ def test_the_others_hear_it_through_the_service_and_the_name_is_free() -> None:
         workers.run_job("j", 2)
 
 
-@scenario
 async def test_who_gives_up_is_named_with_why(bench: Watched) -> None:
     await bench.run()
     bench.now_s += 0.1
@@ -207,7 +197,6 @@ async def test_who_gives_up_is_named_with_why(bench: Watched) -> None:
     ]
 
 
-@scenario
 async def test_a_switch_that_a_rank_has_lost_is_named(bench: Watched) -> None:
     await bench.run()
     why = "the switch is gone: nothing has listened at 10.0.0.9:17760 for 10 s"
@@ -221,7 +210,6 @@ async def test_a_switch_that_a_rank_has_lost_is_named(bench: Watched) -> None:
     await bench.until_empty()
 
 
-@scenario
 async def test_what_a_rank_that_left_had_sent_is_not_missing(bench: Watched) -> None:
     """Its packet is lost on the way, and it does not send it again."""
     await bench.run()

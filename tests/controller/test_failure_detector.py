@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -13,7 +12,6 @@ from ina.controller.watch import failure_detector
 from ina.controller.watch.leases import Member
 from ina.rpc import controller_pb2 as pb2
 from tests.worlds.fakes.coordinator import Watched
-from tests.worlds.loops import drive
 
 
 class Handler(logging.Handler):
@@ -25,17 +23,6 @@ class Handler(logging.Handler):
         self._into.append(record)
 
 
-def scenario(test: Callable[[Watched], Awaitable[None]]) -> Callable[[], None]:
-    async def run() -> None:
-        await test(Watched())
-
-    def call() -> None:
-        drive(run())
-
-    return call
-
-
-@scenario
 async def test_a_dead_worker_ends_its_job_and_is_named(bench: Watched) -> None:
     await bench.run()
     bench.go(9, alive=(0, 1, 2), progress="ooo")
@@ -50,7 +37,6 @@ async def test_a_dead_worker_ends_its_job_and_is_named(bench: Watched) -> None:
     await bench.until_empty()
 
 
-@scenario
 async def test_of_a_worker_that_said_nothing_the_others_tell_where_they_are(
     bench: Watched,
 ) -> None:
@@ -62,7 +48,6 @@ async def test_of_a_worker_that_said_nothing_the_others_tell_where_they_are(
     ]
 
 
-@scenario
 async def test_workers_that_never_heartbeat_are_dead_too(bench: Watched) -> None:
     await bench.run()
     bench.go(10)
@@ -72,7 +57,6 @@ async def test_workers_that_never_heartbeat_are_dead_too(bench: Watched) -> None
     await bench.until_empty()
 
 
-@scenario
 async def test_sums_that_complete_keep_all_alive(bench: Watched) -> None:
     await bench.run()
     for chunks in range(15):
@@ -86,7 +70,6 @@ async def test_sums_that_complete_keep_all_alive(bench: Watched) -> None:
     assert bench.told()[-1] == ("MEMBER_LOST", [1, 2], True)
 
 
-@scenario
 async def test_who_has_left_is_not_missed(bench: Watched) -> None:
     await bench.run()
     await bench.coordinator.leave("j", 2, 1)
@@ -94,7 +77,6 @@ async def test_who_has_left_is_not_missed(bench: Watched) -> None:
     assert bench.told()[-1][0] == "MEMBER_LEFT"
 
 
-@scenario
 async def test_a_broken_stream_and_silence_is_a_death(bench: Watched) -> None:
     await bench.run()
     with bench.detector.watching(Member(1, 1)):
@@ -106,7 +88,6 @@ async def test_a_broken_stream_and_silence_is_a_death(bench: Watched) -> None:
     ]
 
 
-@scenario
 async def test_a_stall_is_told_once_again_when_others_are_missing_and_when_it_is_over(
     bench: Watched,
 ) -> None:
@@ -126,7 +107,6 @@ async def test_a_stall_is_told_once_again_when_others_are_missing_and_when_it_is
     assert bench.detector.stall(job) is None
 
 
-@scenario
 async def test_a_job_whose_waiting_rank_gave_up_and_left_does_not_go_on(bench: Watched) -> None:
     job = await bench.run()
     bench.go(3, alive=(0, 1, 2), progress="woo")
@@ -137,7 +117,6 @@ async def test_a_job_whose_waiting_rank_gave_up_and_left_does_not_go_on(bench: W
     assert not bench.reasons(pb2.JOB_RESUMED)
 
 
-@scenario
 async def test_a_switch_that_nobody_hears_is_lost(bench: Watched) -> None:
     await bench.run()
     bench.unreachable_s = 9.0
@@ -153,7 +132,6 @@ async def test_a_switch_that_nobody_hears_is_lost(bench: Watched) -> None:
     await bench.until_empty()
 
 
-@scenario
 async def test_who_waits_for_a_slow_worker_has_not_lost_the_switch(bench: Watched) -> None:
     await bench.run()
     bench.unreachable_s = 60.0
@@ -164,7 +142,6 @@ async def test_who_waits_for_a_slow_worker_has_not_lost_the_switch(bench: Watche
     assert len(bench.reasons(pb2.SWITCH_LOST)) == 1
 
 
-@scenario
 async def test_who_waits_behind_a_link_that_is_down_is_not_left_there(bench: Watched) -> None:
     await bench.run()
     bench.broken = "the link between a and b is down"
@@ -178,7 +155,6 @@ async def test_who_waits_behind_a_link_that_is_down_is_not_left_there(bench: Wat
     await bench.until_empty()
 
 
-@scenario
 async def test_who_waits_while_nothing_is_said_to_be_down_goes_on_waiting(bench: Watched) -> None:
     await bench.run()
     bench.go(30, alive=(0, 1, 2), progress="sss")
@@ -186,7 +162,6 @@ async def test_who_waits_while_nothing_is_said_to_be_down_goes_on_waiting(bench:
     assert bench.reasons(pb2.JOB_STALLED)
 
 
-@scenario
 async def test_what_the_store_refuses_is_left_for_the_supervisor_to_say(bench: Watched) -> None:
     await bench.run()
     bench.go(9)
@@ -207,7 +182,6 @@ async def test_what_the_store_refuses_is_left_for_the_supervisor_to_say(bench: W
     assert said == []
 
 
-@scenario
 async def test_the_timer_checks_by_itself_and_survives_a_bug(bench: Watched) -> None:
     await bench.run()
     checks = 0

@@ -82,7 +82,7 @@ async def test_each_tree_sums_its_share_of_the_lanes_and_leaves_are_in_both() ->
         assert node.parent == "" or node.passed_down >= node.share * CHUNKS // 4
 
 
-@pytest.mark.parametrize("loss", [0.0, 0.01])
+@pytest.mark.parametrize("loss", [pytest.param(0.0, marks=pytest.mark.long), 0.01])
 def test_sums_stay_exact_while_the_forest_becomes_another_and_again_the_first(loss: float) -> None:
     asyncio.run(_changing(loss))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -36,23 +38,49 @@ def shown(embedded: Embedded, job: str = "job0") -> pb2.ShowJobReply:
         return OperatorStub(channel).ShowJob(request, timeout=DEADLINE_S)
 
 
-@pytest.mark.parametrize("loss", [0.0, 0.05])
+class Sharing(NamedTuple):
+    """Jobs that share so many claimable slots at once; a row of the table of exactness."""
+
+    slots: int
+    sizes: Mapping[int, int]
+    """Workers by job."""
+    loss: float
+    restarts: bool = False
+    """The switch does, under the first sums."""
+    elems: int = 6000
+
+
+SHORT = [
+    Sharing(1, {0: 2}, 0.05),
+    Sharing(1, {0: 3, 1: 2}, 0.0),
+    Sharing(2, {0: 2, 1: 2, 2: 2, 3: 2}, 0.05),
+    Sharing(16, {0: 4, 1: 4}, 0.0),
+    Sharing(512, {0: 2, 1: 3}, 0.05),
+]
+SIZES = [
+    (jobs, slots, workers)
+    for jobs, slots, workers in itertools.product((1, 2, 4), (1, 2, 16, 512), (2, 8, 32))
+    if jobs * workers <= 64  # threads of one process
+]
+MATRIX = [
+    Sharing(slots, dict.fromkeys(range(jobs), workers), loss, restarts, 20_000 // workers)
+    for jobs, slots, workers in (*SIZES, (4, 1, 32), (3, 16, 5))
+    for loss in (0.0, 0.05)
+    for restarts in (False, True)
+]
+
+
 @pytest.mark.parametrize(
-    ("slots", "sizes"),
-    [
-        (1, {0: 2}),
-        (1, {0: 3, 1: 2}),
-        (2, {0: 2, 1: 2, 2: 2, 3: 2}),
-        (16, {0: 4, 1: 4}),
-        (512, {0: 2, 1: 3}),
-    ],
-    ids=str,
+    "case", [*SHORT, *(pytest.param(it, marks=pytest.mark.long) for it in MATRIX)], ids=str
 )
-def test_jobs_that_share_few_slots_have_exact_sums(
-    slots: int, sizes: dict[int, int], loss: float
-) -> None:
-    with services(slots, loss=loss) as embedded:
-        run_jobs(embedded, sizes)
+def test_jobs_that_share_few_slots_have_exact_sums(case: Sharing) -> None:
+    with services(case.slots, loss=case.loss) as embedded:
+        if not case.restarts:
+            run_jobs(embedded, case.sizes, elems=case.elems)
+            return
+        restart = Restart(embedded)
+        run_jobs(embedded, case.sizes, elems=case.elems, between=restart.between)
+        restart.wait()
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.05])

@@ -68,8 +68,15 @@ def changing(
         assert session.ticket.slots == HAS[-1][0]
 
 
-@pytest.mark.parametrize("loss", [0.0, 0.02])
-@pytest.mark.parametrize("brings_aggregator", [False, True])
+@pytest.mark.parametrize(
+    ("brings_aggregator", "loss"),
+    [
+        (False, 0.02),
+        (True, 0.0),
+        pytest.param(False, 0.0, marks=pytest.mark.long),
+        pytest.param(True, 0.02, marks=pytest.mark.long),
+    ],
+)
 def test_sums_are_exact_while_slots_and_mode_change(brings_aggregator: bool, loss: float) -> None:
     size = 3
     with ExitStack() as opened:
@@ -103,7 +110,7 @@ def test_sums_are_exact_while_slots_and_mode_change(brings_aggregator: bool, los
             assert kept
 
 
-@pytest.mark.parametrize("loss", [0.0, 0.02])
+@pytest.mark.parametrize("loss", [pytest.param(0.0, marks=pytest.mark.long), 0.02])
 def test_lanes_are_dealt_among_two_aggregators_whatever_changes(loss: float) -> None:
     size = 3
     with ExitStack() as opened:

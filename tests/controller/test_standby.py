@@ -16,6 +16,7 @@ from ina.rpc import controller_pb2 as pb2
 from ina.rpc.controller_pb2_grpc import ControllerStub, OperatorStub
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.tables import p4runtime
 from ina.tables.errors import SwitchError
 from ina.tables.p4runtime import P4RuntimeSession
 from tests.controller.proxy import Proxy
@@ -200,7 +201,10 @@ async def test_without_a_store_there_is_nothing_to_take_over() -> None:
                     pass
 
 
-async def test_two_controllers_with_one_election_id(store_url: str) -> None:
+async def test_two_controllers_with_one_election_id(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(p4runtime, "FORMER_SELF_PAUSE_S", 0.01)  # the former one stays
     with SoftSwitch([UdpPort(1)]) as switch:
         settings = config(switch.grpc_addr, store_url, 1)
         async with ControllerApp(settings) as first, ControllerApp(settings) as second:

@@ -60,7 +60,7 @@ def test_it_is_said_once_whoever_needs_the_store(
     async def scenario() -> None:
         with SoftSwitch([UdpPort(1)]) as switch:
             settings = config(switch.grpc_addr, store_url, 1)
-            jobs = msgspec.structs.replace(settings.jobs, lease_s=1.0)
+            jobs = msgspec.structs.replace(settings.jobs, lease_s=0.3)
             async with ControllerApp(msgspec.structs.replace(settings, jobs=jobs)) as app:
                 await run_job(app, "j")
                 with monkeypatch.context() as failing:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from ina.cli import main
 from ina.controller.embedded import Embedded
 from ina.host import Session, WorkerOptions
 from ina.host.errors import ControllerError
@@ -23,7 +24,7 @@ from ina.rpc.tls_probe import tls_trouble
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from tests.worlds.fakes.certificates import Authority
-from tests.worlds.processes.command import ina
+from tests.worlds.processes.command import ina, inside
 from tests.worlds.processes.controller_command import started
 
 TOKEN = "an operator's token of the tests"
@@ -92,7 +93,7 @@ def running(world: World, tmp_path: Path) -> Iterator[str]:
             "values = 64\n", f'values = 64\ndata_host = "{host}"\ndata_udp_port = {udp_port}\n'
         )
         file.write_text(text + f'[operators]\ntoken_file = "{world.token_file}"\n')
-        assert ina("controller", "check", file).code == 0
+        assert main.run(["controller", "check", str(file)]) == 0
         _, ready = stack.enter_context(started("controller", "run", str(file)))
         yield ready["controller"]
 
@@ -190,23 +191,29 @@ def test_what_goes_over_the_network_in_plain_text_is_said(
         assert ("INA_OPERATOR_TOKEN goes over the network without TLS" in caplog.text) == warned
 
 
-def test_check_reads_the_files(world: World, tmp_path: Path) -> None:
+def test_check_reads_the_files(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for listen, why in [
         (replace(world.controller, cert="/nowhere"), "tls.cert /nowhere: No such file"),
         (world.worker, f"tls.cert {world.worker.cert}: the certificate is not for a server"),
         (replace(world.controller, key=world.switch.key), "is not the key of tls.cert"),
     ]:
         file = configuration(tmp_path / "c.toml", "127.0.0.1:1", listen, world.controller)
-        refused = ina("controller", "check", file)
+        refused = inside(capsys, "controller", "check", file)
         assert (refused.code, len(refused.err.splitlines())) == (2, 1), refused.err
         assert why in refused.err
     file.write_text('[operators]\ntoken_file = "/nowhere"\n')
-    assert "operator token /nowhere: No such file" in ina("controller", "check", file).err
+    assert (
+        "operator token /nowhere: No such file" in inside(capsys, "controller", "check", file).err
+    )
 
 
-def test_a_switch_says_which_file_is_wrong(world: World) -> None:
+def test_a_switch_says_which_file_is_wrong(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
     options = [*switch_options(world.switch), "--json"]
     options[options.index("--tls-key") + 1] = os.devnull
-    refused = ina(*options)
+    refused = inside(capsys, *options)
     assert (refused.code, len(refused.err.splitlines())) == (2, 1), refused.err
     assert f"--tls-key {os.devnull}: holds no private key in PEM" in refused.err

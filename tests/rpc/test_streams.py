@@ -36,13 +36,12 @@ def streams() -> list[Any]:
 
 @contextlib.contextmanager
 def none_left() -> Iterator[None]:
-    gc.collect()
-    before = {id(one) for one in streams()}
+    gc.freeze()  # what is there already is not looked at
     gc.disable()
     try:
         yield
         deadline = time.monotonic() + DEADLINE_S
-        while left := [one for one in streams() if id(one) not in before]:
+        while left := streams():
             # gRPC's own thread lets go of what it has just handled.
             if time.monotonic() > deadline:
                 pytest.fail(f"{len(left)} streams: {gc.get_referrers(left[0])}")
@@ -50,6 +49,7 @@ def none_left() -> Iterator[None]:
             time.sleep(0.01)
     finally:
         gc.enable()
+        gc.unfreeze()
 
 
 @contextlib.contextmanager

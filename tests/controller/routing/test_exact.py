@@ -29,10 +29,10 @@ from tests.controller.routing.drawn import (
     three_switches,
     with_others,
 )
-from tests.selection import examples
+from tests.selection import LONG, examples
 
 
-@pytest.mark.parametrize("seed", [0, 3, 9])
+@pytest.mark.parametrize("seed", [0, 3, 9] if LONG else [3])
 def test_points_are_the_best_of_all_there_are(seed: int) -> None:
     """Of one job, by trying all: each of five workers at each place that sums, ways as they are."""
     situation = three_switches(seed)
@@ -96,7 +96,7 @@ def chosen(situation: Situation, orders: int) -> float:
     return min(found)
 
 
-@pytest.mark.parametrize("processing", [np.inf, 4.0, 2.0])
+@pytest.mark.parametrize("processing", [np.inf, 4.0, 2.0] if LONG else [np.inf, 2.0])
 def test_prices_choose_as_good_trees_with_one_stripe(processing: float) -> None:
     """In one order mostly, in the best of ten always."""
     network, first = network_of(fat_tree(4), processing), []

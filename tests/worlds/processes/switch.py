@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from tests.worlds.processes.stand_ins import python
 
 READY_DEADLINE_S = 60
 
@@ -33,7 +34,7 @@ class RunningSwitch:
 
 
 def command(*options: str) -> list[str]:
-    return [sys.executable, "-m", "ina", "switch", *options]
+    return [python(), "-m", "ina", "switch", *options]
 
 
 @contextmanager
