@@ -72,7 +72,7 @@ def test_a_run_without_failures_is_the_only_one(tmp_path: Path) -> None:
     assert runs(tmp_path).count("sound") == 1
 
 
-@pytest.mark.parametrize(("count", "workers"), [(1, 0), (5, 2)])
+@pytest.mark.parametrize(("count", "workers"), [pytest.param(1, 0, marks=pytest.mark.long), (5, 2)])
 def test_few_failures_that_pass_alone_are_named(tmp_path: Path, count: int, workers: int) -> None:
     status, said, flaky = run_ci(tmp_path, _TESTS.format(flaky=count, broken=0), workers)
     names = ", ".join(f"test_it.py::test_flaky[{number}]" for number in range(count))

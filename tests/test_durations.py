@@ -58,6 +58,24 @@ def test_durations_of_a_report_are_added_up() -> None:
     assert seconds_of(report + "FAILED tests/a.py::test_b\n") == {"tests/a.py": 1.75}
 
 
+CHOSEN = ("--lf", "test_it.py", "test_it.py::test_two", "-ktwo", "--deselect=x")
+"""Those that failed, again and alone, are no run of the tests, nor are some that somebody names."""
+
+
+def pytest_in(folder: Path, *runs: tuple[str, ...]) -> str:
+    """What runs of pytest with these options say, one after the other in one interpreter."""
+    code = f"import pytest\nfor run in {runs!r}: pytest.main([*run, '--rootdir={folder}'])"
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    ).stdout
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_run_leaves_its_record(tmp_path: Path, workers: int) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
@@ -66,29 +84,17 @@ def test_a_run_leaves_its_record(tmp_path: Path, workers: int) -> None:
         "import pytest\ndef test_one(): pass\ndef test_two(): assert False\n"
         "@pytest.mark.long\ndef test_three(): pass\n"
     )
-
-    def pytest_with(*options: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "pytest", *options, f"--rootdir={tmp_path}"],
-            cwd=tmp_path,
-            env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-
-    ran = pytest_with("-n", str(workers))
-    assert ran.stdout.count("1 tests: they take long: make test-long runs them") == 1, ran.stdout
+    said = pytest_in(tmp_path, ("-n", str(workers)))
+    assert said.count("1 tests: they take long: make test-long runs them") == 1, said
     run = last_run(tmp_path / ".pytest_cache/v/ina/run")
     assert run is not None
     assert (run.outcomes, run.workers) == ({"passed": 1, "failed": 1}, workers or 1)
     assert list(run.seconds) == ["test_it.py"]
     assert list(run.not_run.values()) == [1]
     assert not run.is_long
-    # Those that failed, again and alone, are no run of the tests, nor are some that somebody names.
-    for few in ("--lf", "test_it.py", "test_it.py::test_two", "-ktwo", "--deselect=x"):
-        assert "1 failed" in pytest_with(few).stdout
+    if not workers:
+        said = pytest_in(tmp_path, *((few,) for few in CHOSEN))
+        assert said.count("1 failed") == len(CHOSEN), said
         assert last_run(tmp_path / ".pytest_cache/v/ina/run") == run
 
 
