@@ -132,10 +132,17 @@ def test_in_namespaces_sums_are_checked_and_losses_counted(
     assert false.wrong == 2 * 7  # each rank's, of each step
 
 
-@pytest.mark.long  # docs/sim.md has the command for every run
 def test_side_by_side(tmp_path: Path) -> None:
     need("soft")
-    small = ("--workers=2", "--size=128K", "--rounds=2", "--steps=2", "--losses=0.05")
+    """docs/sim.md has the command on more."""
+    small = (
+        "--workers=2",
+        "--size=128K",
+        "--rounds=2",
+        "--steps=2",
+        "--losses=0.05",
+        "--window=adaptive",
+    )
     ran = bench("sim", *small, f"--scenarios={tmp_path}", f"--save={tmp_path}/r.json")
     assert ran.code == 0, ran.err
     assert (ran.left, ran.namespaces) == ([], [])
