@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -55,8 +54,11 @@ def submit(text: str, folder: Path) -> tuple[int, list[str]]:
     train = folder / "train.py"
     train.write_text(text)
     with machine(folder) as host:
+        activate = folder / "venv" / "bin" / "activate"
+        activate.parent.mkdir(parents=True)
+        activate.write_text(f"PATH={host.scripts}:$PATH\n")
         job = host.start(
-            *("bash", str(SCRIPT), str(train), "an argument"), **SLURM, VENV=sys.prefix,
+            *("bash", str(SCRIPT), str(train), "an argument"), **SLURM, VENV=str(folder / "venv"),
             ADDRESS="127.0.0.1", TMPDIR=str(scratch), PATH=f"{srun.parent}:{host.environ['PATH']}",
         )  # fmt: skip
         said, _ = job.communicate(timeout=RUN_S)  # whoever is left would hold the pipe open

@@ -14,19 +14,20 @@ import pytest
 
 from ina.rpc.generate import ROOT
 from tests.worlds.processes.page_network import PrivateNetwork
+from tests.worlds.processes.stand_ins import forks_for
 
 DEPLOY = ROOT / "deploy"
 RUN_S = 150.0
 
 
 class Machine:
-    """Commands run with the tests' ``ina`` and ``torchrun`` on PATH."""
+    """Commands run with the tests' ``ina`` and ``torchrun``, in ``scripts``, first on PATH."""
 
-    def __init__(self, prefix: list[str], hosts: Path) -> None:
+    def __init__(self, prefix: list[str], hosts: Path, scripts: Path) -> None:
         self._prefix = prefix
         self._hosts = hosts
         self.started: list[subprocess.Popen[str]] = []
-        scripts = Path(sys.executable).parent
+        self.scripts = scripts
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("INA_", "SLURM_"))}
         self.environ = {**kept, "PATH": f"{scripts}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
 
@@ -46,18 +47,22 @@ class Machine:
 def machine(folder: Path, *names: str) -> Iterator[Machine]:
     """Skips the test where this process may not make one. Each of `names` means 127.0.0.1."""
     network = PrivateNetwork()
+    forks = forks_for(folder / ".forks")
     running = None
     try:
         if not network.prefix:
             pytest.skip("needs root and network namespaces")
         hosts = folder / "hosts"
         hosts.write_text(f"127.0.0.1 localhost {os.uname().nodename} {' '.join(names)}\n")
-        running = Machine(network.prefix, hosts)
+        scripts = forks.folder if forks else Path(sys.executable).parent
+        running = Machine(network.prefix, hosts, scripts)
         yield running
     finally:
         if running is not None:  # a test that failed left them
             stop(*(process for process in running.started if process.poll() is None))
         network.close()
+        if forks:
+            forks.close()
 
 
 def ready_line(process: subprocess.Popen[str]) -> str:
