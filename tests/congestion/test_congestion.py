@@ -10,7 +10,7 @@ import pytest
 
 from ina._native.host import WorkerCore
 from ina.congestion import ALGORITHMS, Congestion, CongestionError
-from tests.host.test_worker_core import INT32, random_parts
+from tests.worlds.parts import INT32, random_parts
 from tests.worlds.virtual.cores import worker_config
 from tests.worlds.virtual.star import Star
 

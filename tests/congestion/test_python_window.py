@@ -20,8 +20,8 @@ from ina.protocol.peer import Peer
 from ina.sim.reading import make
 from ina.sim.report import Report
 from ina.sim.run import Simulation
-from tests.host.test_worker_core import INT32, random_parts
 from tests.worlds.fakes.tickets import direct_ticket
+from tests.worlds.parts import INT32, random_parts
 from tests.worlds.virtual import windows
 from tests.worlds.virtual.cores import MS
 from tests.worlds.virtual.star import Star, even

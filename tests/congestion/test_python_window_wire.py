@@ -19,8 +19,9 @@ from ina.congestion import Congestion, WindowError
 from ina.controller.embedded import Embedded
 from ina.host import Session, WorkerOptions
 from ina.testing import numerics
-from tests.host.test_session import parts_of, reduce_all
+from tests.host.sums import reduce_all
 from tests.worlds.fakes.udp_model import closing
+from tests.worlds.parts import random_parts
 from tests.worlds.virtual import windows
 from tests.worlds.virtual.windows import Kept
 
@@ -52,7 +53,7 @@ def pair(
 
 
 def exact(sessions: list[Session], dtype: np.dtype[np.int32] | np.dtype[np.float32]) -> bool:
-    parts = parts_of(dtype, 2, 100_003)
+    parts = random_parts(dtype, 2, 100_003)
     want = numerics.all_reduce(parts, "sum", sessions[0].ticket.values_per_packet)
     return all(numerics.same_bits(got, want) for got in reduce_all(sessions, parts))
 

@@ -132,7 +132,7 @@ def _errors(run: Run, left: list[int]) -> dict[int, str]:
     [
         ("shared", LEAF, "kill"),
         ("shared", AGGREGATOR, "stop"),
-        ("pool", RANK, "stop"),
+        pytest.param("pool", RANK, "stop", marks=pytest.mark.long),
     ],
 )
 def test_the_cause_is_named_at_each_rank(

@@ -27,9 +27,11 @@ from tests.worlds.fakes.memory import Memory, pipeline_of
 
 pytestmark = pytest.mark.timeout(1800 if LONG else 300)
 
-FLIPS = 10_000 if LONG else 40
+FLIPS = 10_000 if LONG else 25
 """Of each kind, at each kind of port, however sums are verified."""
-FORGED = 10_000 if LONG else 120
+FORGED = 10_000 if LONG else 60
+UNSEEN = 100 if LONG else 40
+"""Of each kind, without verification."""
 RATES = (0.003, 0.3, 0.3)
 """Of packets, while a job is damaged: one of these for each job."""
 IN_A_STEP = (0, 0, 1, 20, 50)
@@ -180,7 +182,7 @@ def test_what_finds_nothing_wrong_can(
     """The same without verification: of each kind some are found."""
     place = request.getfixturevalue(port)
     for to_switch in (True, False):
-        tally = flipped_on_the_way(place, "off", INTEGERS, to_switch, flips=100)
+        tally = flipped_on_the_way(place, "off", INTEGERS, to_switch, flips=UNSEEN)
         assert tally.wrong != []
         assert tally.corrupted == 0
-    assert flipped_in_memory(place, "off", INTEGERS, 100, tmp_path).wrong != []
+    assert flipped_in_memory(place, "off", INTEGERS, UNSEEN, tmp_path).wrong != []

@@ -43,7 +43,7 @@ for caller in callers:
     caller.start()
 while not all(done):
     time.sleep(0.01)
-ends = []
+children = []
 for _ in range(int(sys.argv[1])):
     child = os.fork()
     if child == 0:
@@ -51,7 +51,9 @@ for _ in range(int(sys.argv[1])):
             os.closerange(3, 1000)
         time.sleep(0.05)
         os._exit(0)
-    ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    children.append(child)
+    time.sleep(0.002)  # the calls go on
+ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 before = list(done)
 while any(now == then for now, then in zip(done, before)):  # the parent's calls go on
     time.sleep(0.01)

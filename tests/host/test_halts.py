@@ -13,8 +13,8 @@ from ina.host import CorruptedSumError, Handle, JobEvictedError, Session, Sessio
 from ina.host.frozen import Frozen
 from ina.host.halts import HaltWatch
 from ina.testing import numerics
-from tests.host.test_freeze import recover
-from tests.host.test_verified_sessions import Switch
+from tests.host.sums import recover
+from tests.worlds.fakes.forgetful import Switch
 from tests.worlds.fakes.udp_model import closing
 from tests.worlds.processes.silence import stuck_thread
 

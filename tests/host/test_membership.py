@@ -5,17 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from concurrent import futures
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 from ina.errors import InaError
@@ -29,40 +21,12 @@ from ina.host import (
     SessionClosedError,
     SwitchLostError,
     WorkerLostError,
-    WorkerOptions,
 )
 from ina.rpc import controller_pb2 as pb2
+from tests.host.members import ONES, job, reduce_all
 from tests.worlds.fakes.controller import EPOCH, FakeController
-from tests.worlds.fakes.udp_model import UdpModel, closing
-
-ONES = np.ones(100, np.int32)
-
-
-@contextmanager
-def job(
-    workers: int = 2, *, lease_s: float = 60.0, heartbeat_s: float = 0.05, **options: Any
-) -> Iterator[tuple[FakeController, list[Session]]]:
-    """A job of so many workers, joined, each holding its stream of events."""
-    with (
-        UdpModel() as switch,
-        FakeController(switch, lease_s=lease_s, heartbeat_s=heartbeat_s) as fake,
-        futures.ThreadPoolExecutor(workers) as pool,
-    ):
-        joining = [
-            pool.submit(
-                Session.join, fake.address, "digits", rank, workers, WorkerOptions(**options)
-            )
-            for rank in range(workers)
-        ]
-        with closing([future.result(60) for future in joining]) as sessions:
-            fake.until(lambda: len(fake.watching) == len(fake.progress) == workers)
-            yield fake, sessions
-
-
-def reduce_all(sessions: list[Session]) -> None:
-    handles = [session.all_reduce(ONES, async_op=True) for session in sessions]
-    for handle in handles:
-        assert (handle.wait(30) == len(sessions)).all()
+from tests.worlds.fakes.udp_model import UdpModel
+from tests.worlds.processes import forks
 
 
 def reduce_on(session: Session, limit_s: float = 30.0) -> None:
@@ -156,10 +120,10 @@ def test_heartbeats_tell_how_the_worker_gets_on() -> None:
 
 
 def test_training_outlives_its_controller() -> None:
-    with job(lease_s=0.2) as (fake, sessions):
+    with job(lease_s=0.1) as (fake, sessions):
         reduce_all(sessions)
         fake.stop()
-        deadline = time.monotonic() + 1.0  # five leases
+        deadline = time.monotonic() + 0.5  # five leases
         while time.monotonic() < deadline:
             reduce_all(sessions)
         seen, fake.watching = len(fake.progress[0]), {}
@@ -169,7 +133,7 @@ def test_training_outlives_its_controller() -> None:
 
 
 def test_a_switch_that_refuses_for_a_lease_is_lost() -> None:
-    with job(lease_s=0.5) as (fake, sessions):
+    with job(lease_s=0.2) as (fake, sessions):
         reduce_all(sessions)
         fake.switch.close()
         handles = [session.all_reduce(ONES, async_op=True) for session in sessions]
@@ -182,7 +146,7 @@ def test_a_switch_that_refuses_for_a_lease_is_lost() -> None:
 def test_a_stall_is_explained_by_what_the_controller_says(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with job(op_timeout_s=1.0) as (fake, sessions):
+    with job(op_timeout_s=0.4) as (fake, sessions):
         pending = sessions[0].all_reduce(ONES, async_op=True)
         fake.tell(pb2.JobEvent(kind=pb2.JOB_STALLED, reason="rank 1 has not sent number 0"))
         with pytest.raises(OperationTimeoutError, match=r"rank 1 has not sent number 0$"):
@@ -192,14 +156,14 @@ def test_a_stall_is_explained_by_what_the_controller_says(
 
 
 def test_a_stall_that_ended_while_the_controller_was_away_explains_nothing() -> None:
-    with job(op_timeout_s=2.0) as (fake, sessions):
+    with job(op_timeout_s=0.6) as (fake, sessions):
         fake.tell(pb2.JobEvent(kind=pb2.JOB_STALLED, reason="rank 1 has not sent number 0"))
         until_hinted(sessions[0])
         fake.stop()
         fake.watching = {}
         fake.start()
         fake.until(lambda: len(fake.watching) == 2)
-        with pytest.raises(OperationTimeoutError, match="no result for 2") as late:
+        with pytest.raises(OperationTimeoutError, match=r"no result for 0\.6") as late:
             sessions[0].all_reduce(ONES)
         assert "has not sent" not in str(late.value)
 
@@ -212,7 +176,7 @@ def until_hinted(session: Session) -> None:
 
 
 def test_a_worker_that_left_is_named() -> None:
-    with job(op_timeout_s=1.0) as (fake, sessions):
+    with job(op_timeout_s=0.4) as (fake, sessions):
         pending = sessions[0].all_reduce(ONES, async_op=True)
         fake.tell(pb2.JobEvent(kind=pb2.MEMBER_LEFT, ranks=[1]))
         with pytest.raises(OperationTimeoutError, match=r"rank 1 has left the job$"):
@@ -291,15 +255,20 @@ def test_a_failure_can_be_taken_over() -> None:
 
 
 def test_leaving_carries_the_members_key_and_ends_the_threads() -> None:
-    script = f"from {__name__} import join_and_count; join_and_count()"
-    root = Path(__file__).parents[2]
-    run = subprocess.run(
-        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, timeout=60
-    )
-    assert (run.returncode, run.stderr) == (0, "")
+    assert forks.call(join_and_count, timeout_s=60) == (0, "")
+
+
+def sockets() -> list[str]:
+    """Of this process."""
+    found = []
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):  # the listing's own
+            found.append(os.readlink(f"/proc/self/fd/{fd}"))
+    return sorted(name for name in found if name.startswith("socket:"))
 
 
 def join_and_count() -> None:
+    before = sockets()
     with UdpModel() as switch, FakeController(switch, lease_s=60.0, heartbeat_s=0.05) as fake:
         for _ in range(2):
             with Session.join(fake.address, "digits", 0, 1) as session:
@@ -309,11 +278,7 @@ def join_and_count() -> None:
             assert not [name for name in names if name.startswith("ina-")], names
             fake.joined.clear()
         assert fake.left == [(0, EPOCH)] * 2
-    left = []
-    for fd in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(FileNotFoundError):  # the listing's own
-            left.append(os.readlink(f"/proc/self/fd/{fd}"))
-    assert not [name for name in left if name.startswith("socket:")], left
+    assert sockets() == before
 
 
 def test_a_forked_child_does_not_disturb_the_membership() -> None:

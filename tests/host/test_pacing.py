@@ -14,13 +14,12 @@ from ina.congestion import Congestion
 from ina.protocol.codec import decode, encode
 from ina.protocol.collective import Collective
 from ina.protocol.spec import HEADER_BYTES
-from tests.host.test_results import result_of
 from tests.worlds.fakes.udp_model import UdpModel, closing
-from tests.worlds.virtual.cores import MS, worker_config
+from tests.worlds.virtual.cores import MS, result_of, worker_config
 
 UDP_GRO = 104  # linux/udp.h
 CHUNKS = 1500
-SLOW_CHUNKS = 600
+SLOW_CHUNKS = 500
 VALUES = 64
 PACKET_BYTES = HEADER_BYTES + 4 * VALUES
 WINDOW = 256
@@ -50,7 +49,8 @@ def trains(loss: float) -> tuple[list[int], int]:
     with switch, closing(switch.sessions(1, congestion=adaptive)) as (session,):
         for _ in range(10):  # so that the shortest round trip is known, whatever else runs here
             session.all_reduce(data[:VALUES])
-        (session.all_reduce(data), session.all_reduce(data))
+        if loss:
+            (session.all_reduce(data), session.all_reduce(data))
         window = session._transport.stats().in_flight_limit
         first = len(switch.trains)
         session.all_reduce(data)
@@ -86,8 +86,8 @@ def calls_for_two_sums() -> int:
 
 def test_on_a_slow_link_results_are_read_in_groups() -> None:
     # Each alone, there would be twice as many: one call that brings it, one that finds nothing.
-    # Of a few attempts the best: other processes break groups up, and never make any.
-    assert min(calls_for_two_sums() for _ in range(3)) < 3 * SLOW_CHUNKS / 2
+    # One of a few attempts: other processes break groups up, and never make any.
+    assert any(calls_for_two_sums() < 3 * SLOW_CHUNKS / 2 for _ in range(5))
 
 
 @pytest.mark.parametrize("base_ns", [MS, 5 * MS // 2, 10 * MS])

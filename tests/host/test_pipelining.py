@@ -10,7 +10,7 @@ import pytest
 from ina._native.congestion import Choice
 from ina.sim.ways import Way
 from ina.testing import numerics
-from tests.host.test_worker_core import random_parts
+from tests.worlds.parts import random_parts
 from tests.worlds.virtual.star import Star, even, scattered
 
 VALUES = 64

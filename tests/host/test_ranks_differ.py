@@ -13,7 +13,7 @@ from ina.protocol.collective import Collective, Reduction
 from ina.protocol.spec import ValueType
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.operations import collective_of
-from tests.host.test_membership import job, reduce_all
+from tests.host.members import job, reduce_all
 from tests.worlds.virtual.cores import Array
 
 HOW = "ranks differ in all-reduce 2: rank 0: sum of float32[100]; rank 1: avg of float32[100]"

@@ -20,12 +20,12 @@ from ina.protocol.codec import decode, encode
 from ina.protocol.collective import Collective, CollectiveKind, Reduction
 from ina.testing import numerics
 from ina.testing.frames import parse
-from tests.host.test_freeze import recover
-from tests.host.test_worker_core import random_parts
+from tests.host.sums import recover
 from tests.worlds.fakes.udp_model import UdpModel, closing
+from tests.worlds.parts import INT32, random_parts
 from tests.worlds.virtual.star import Star, scattered
 
-INT32, FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
+FLOAT32 = np.dtype(np.float32)
 DTYPES = (INT32, FLOAT32)
 LOSSES = (0.0, 0.05)
 UNTOUCHED = 77

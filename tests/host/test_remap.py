@@ -5,46 +5,31 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from ina.host import OperationTimeoutError, Session, WorkerOptions
-from ina.host.udp import UdpLink
-from ina.protocol.peer import Peer
-from ina.protocol.spec import RESULTS_UDP_PORT
-from tests.host.test_freeze import recover
-from tests.worlds.fakes.tickets import direct_ticket
+from ina.host import OperationTimeoutError
+from tests.host.sums import recover
 from tests.worlds.fakes.udp_model import UdpModel, closing
-from tests.worlds.virtual.remapped import JOB, NEVER_NS, Mapped, Tensors
+from tests.worlds.virtual.remapped import NEVER_NS, Mapped, Tensors, sessions_of
 
 VALUES = 64
 GROUP = "239.192.78.1"
 
 
-def sessions_of(
-    switch: UdpModel, count: int, slots: int, threads: list[int], **options: Any
-) -> list[Session]:
-    links = [UdpLink.open(Peer.at(switch.address), "127.0.0.1") for _ in range(count)]
-    switch.install_ports(JOB, 1, [link.own.udp_port for link in links], slots=slots)
-    for link in links if switch.group else ():
-        link.listen(Peer.at((switch.group, RESULTS_UDP_PORT)))
-    return [
-        Session(
-            direct_ticket("test", JOB, 1, rank, count, slots, switch.values, *switch.address),
-            link,
-            WorkerOptions(threads=threads[rank % len(threads)], **options),
-        )
-        for rank, link in enumerate(links)
-    ]
-
-
-@pytest.mark.parametrize("loss", [0.0, 0.05])
 @pytest.mark.parametrize(
-    ("before", "after"), [(16, 64), (64, 16), (32, 32), (2, 64), (64, 2)], ids=str
+    ("before", "after", "threads", "loss"),
+    [
+        pytest.param(
+            *(*sizes, threads, loss),
+            marks=[pytest.mark.long] if (number + len(threads) // 2 + (loss > 0)) % 2 else [],
+        )
+        for number, sizes in enumerate([(16, 64), (64, 16), (32, 32), (2, 64), (64, 2)])
+        for threads in ([1], [4, 1, 2])
+        for loss in (0.0, 0.05)
+    ],
 )
-@pytest.mark.parametrize("threads", [[1], [4, 1, 2]], ids=str)
 def test_it_grows_shrinks_and_moves_under_way(
     before: int, after: int, threads: list[int], loss: float
 ) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 
 import pytest
 
 from ina.protocol.spec import DropReason
+from tests.selection import LONG
 from tests.worlds.fakes.udp_forest import EPOCH, UdpForest
 from tests.worlds.fakes.udp_model import closing
 from tests.worlds.virtual.remapped import NEVER_NS, Tensors
@@ -19,8 +21,11 @@ RACKS = [racks([1, 2], "root")]
 VALUES = 64
 
 
-@pytest.mark.parametrize("loss", [0.0, 0.03])
-@pytest.mark.parametrize("threads", [(1,), (1, 2, 4)], ids=str)
+@pytest.mark.parametrize(
+    ("threads", "loss"),
+    itertools.product([(1,), (1, 2, 4)], [0.0, 0.03]) if LONG else [((1,), 0.0), ((1, 2, 4), 0.03)],
+    ids=str,
+)
 @pytest.mark.parametrize(
     "steps",
     [

@@ -12,8 +12,8 @@ from ina.protocol.codec import Header
 from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag
 from ina.testing import numerics
-from tests.host.test_timers import DATA, OUT, VALUES, W, answer, sent_at, worker
-from tests.host.test_worker_core import INT32, random_parts
+from tests.host.by_hand import DATA, OUT, VALUES, W, answer, sent_at, worker
+from tests.worlds.parts import INT32, random_parts
 from tests.worlds.virtual.cores import MS, SECOND
 from tests.worlds.virtual.star import Star, scattered
 

@@ -14,16 +14,10 @@ from ina._native.host import VerifyMode, WorkerCore
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag, Kind
-from tests.worlds.virtual.cores import worker_config
+from tests.worlds.virtual.cores import result_of, worker_config
 
 SLOTS, VALUES = 8, 4
 DATA = np.arange(64, dtype=np.int32)
-
-
-def result_of(sent: Header) -> Header:
-    """What comes back where the other worker says the same."""
-    digest = 2 * sent.digest % 2**16
-    return replace(sent, kind=Kind.RESULT, contributors=0b11, digest=digest)
 
 
 class Worker:

@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -36,28 +35,11 @@ from ina.protocol.peer import Peer
 from ina.protocol.spec import ValueType
 from ina.rpc import controller_pb2 as pb2
 from ina.testing import numerics
+from tests.host.sums import reduce_all
 from tests.worlds.fakes.tickets import direct_ticket
 from tests.worlds.fakes.udp_model import UdpModel, closing
-
-INT32 = np.dtype(np.int32)
-
-
-def parts_of(dtype: np.dtype[Any], workers: int, length: int) -> list[NDArray[Any]]:
-    rng = np.random.default_rng(length)
-    if dtype == INT32:
-        wide = rng.integers(-(2**31), 2**31, (workers, length), dtype=np.int64)
-        return list(wide.astype(np.int32))
-    return [rng.normal(size=length).astype(dtype) for _ in range(workers)]
-
-
-def reduce_all(
-    sessions: list[Session], parts: list[NDArray[Any]], op: str = "sum"
-) -> list[NDArray[Any]]:
-    handles = [
-        session.all_reduce(part, op, async_op=True)
-        for session, part in zip(sessions, parts, strict=True)
-    ]
-    return [handle.wait(60) for handle in handles]
+from tests.worlds.parts import INT32, random_parts
+from tests.worlds.processes import forks
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.05])
@@ -67,7 +49,7 @@ def test_all_dtypes_and_lengths(workers: int, loss: float) -> None:
         for dtype in (INT32, *numerics.FLOATS):
             for length in (0, 1, 255, 256, 257, 1003):
                 for op in ("sum", "avg"):
-                    parts = parts_of(dtype, workers, length)
+                    parts = random_parts(dtype, workers, length)
                     want = numerics.all_reduce(parts, op, switch.values)
                     for result in reduce_all(sessions, parts, op):
                         assert numerics.same_bits(result, want)
@@ -75,7 +57,7 @@ def test_all_dtypes_and_lengths(workers: int, loss: float) -> None:
 
 def test_32_workers() -> None:
     with UdpModel() as switch, closing(switch.sessions(32)) as sessions:
-        parts = parts_of(np.dtype(np.float32), 32, 1003)
+        parts = random_parts(np.dtype(np.float32), 32, 1003)
         want = numerics.all_reduce(parts, "sum", switch.values)
         assert all(numerics.same_bits(got, want) for got in reduce_all(sessions, parts))
 
@@ -186,7 +168,7 @@ def test_slots_that_are_not_used_are_told(
 
 def test_a_missing_worker_is_reported_with_job_rank_and_sequence_number() -> None:
     with UdpModel() as switch, closing(switch.sessions(2, op_timeout_s=0.3)) as sessions:
-        reduce_all(sessions, parts_of(INT32, 2, 100))
+        reduce_all(sessions, random_parts(INT32, 2, 100))
         handle = sessions[1].all_reduce(np.ones(100, np.int32), async_op=True)
         with pytest.raises(
             OperationTimeoutError, match=r"'test' rank 1 .*number 2 .*another worker"
@@ -332,7 +314,7 @@ def use_and_compare(threads: tuple[int, int] = (1, 1)) -> None:
         before = used()
         for _ in range(3):
             with closing(switch.sessions(2, threads=threads)) as sessions:
-                reduce_all(sessions, parts_of(INT32, 2, 100))
+                reduce_all(sessions, random_parts(INT32, 2, 100))
                 assert comes_true(lambda: used()[1] == before[1] + sum(threads))
                 done = threading.Event()
                 handle = sessions[0].all_reduce(np.zeros(0, np.int32), async_op=True)
@@ -345,13 +327,7 @@ def use_and_compare(threads: tuple[int, int] = (1, 1)) -> None:
 
 @pytest.mark.parametrize("threads", [(1, 1), (4, 2)], ids=str)
 def test_nothing_is_left_behind(threads: tuple[int, int]) -> None:
-    # In a process of its own: here, other tests' threads may be ending.
-    script = f"from {__name__} import use_and_compare; use_and_compare({threads})"
-    root = Path(__file__).parents[2]
-    run = subprocess.run(
-        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, timeout=120
-    )
-    assert (run.returncode, run.stderr) == (0, "")
+    assert forks.call(use_and_compare, threads, timeout_s=120) == (0, "")
 
 
 def test_a_session_that_is_dropped_warns() -> None:

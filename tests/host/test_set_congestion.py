@@ -14,12 +14,11 @@ from ina.congestion import Choice, Congestion
 from ina.extension.host import WorkerCore
 from ina.host import Session
 from ina.protocol.collective import Collective
-from tests.host.test_recovery import VALUES, Job
-from tests.host.test_remap import sessions_of
-from tests.host.test_remap_virtual import Change
 from tests.worlds.fakes.udp_model import UdpModel, closing
+from tests.worlds.virtual.changes import Change
 from tests.worlds.virtual.cores import MS, worker_config
-from tests.worlds.virtual.remapped import NEVER_NS, Mapped, Tensors
+from tests.worlds.virtual.disturbed import VALUES, Job
+from tests.worlds.virtual.remapped import NEVER_NS, Mapped, Tensors, sessions_of
 from tests.worlds.virtual.star import Star, even, late, scattered
 
 CHOICES = (

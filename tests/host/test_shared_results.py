@@ -17,7 +17,7 @@ from ina.host.shared_results import SharedResults
 from ina.host.udp import UdpLink
 from ina.protocol.peer import Peer
 from ina.protocol.spec import RESULTS_UDP_PORT
-from tests.host.test_sockets import (
+from tests.host.sockets import (
     SO_ATTACH_FILTER,
     forbid_setsockopt,
     foreign_packets,

@@ -17,9 +17,9 @@ from ina.protocol.collective import Collective
 from ina.protocol.spec import Kind
 from ina.testing import numerics
 from ina.testing.frames import PAYLOAD_OFFSET
-from tests.host.test_worker_core import INT32, ROUGH, random_parts
+from tests.worlds.parts import INT32, random_parts
 from tests.worlds.virtual.cores import MS, SECOND, worker_config
-from tests.worlds.virtual.star import Star, even, late, scattered
+from tests.worlds.virtual.star import ROUGH, Star, even, late, scattered
 
 VALUES = 64
 DTYPES = (INT32, *numerics.FLOATS)

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import errno
-import platform
 import socket
 import struct
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,25 +15,26 @@ from ina._native.host import OperationState, RtoLimits, Transport, TransportOpti
 from ina.host import OperationTimeoutError, Session, WorkerOptions
 from ina.host.stats import SessionStats
 from ina.host.udp import open_socket
-from ina.protocol.codec import Header, decode, encode
+from ina.protocol.codec import decode, encode
 from ina.protocol.collective import Collective
 from ina.protocol.peer import Peer
 from ina.protocol.spec import Kind
+from tests.host.sockets import (
+    DEADLINE_S,
+    IP_RECVERR,
+    SO_ATTACH_FILTER,
+    SO_ATTACH_REUSEPORT_CBPF,
+    SO_BINDTODEVICE,
+    forbid_setsockopt,
+    foreign_packets,
+    in_a_thread,
+    until,
+)
 from tests.worlds.fakes.udp_model import UdpModel, closing
 from tests.worlds.virtual.cores import EPOCH, JOB, worker_config
 
 WHOLE = np.arange(64 * 200, dtype=np.int32)
-DEADLINE_S = 30.0
-# Of Linux: not all in Python's socket module.
-SO_ATTACH_FILTER, SO_ATTACH_REUSEPORT_CBPF, IP_RECVERR, SO_BINDTODEVICE = 26, 51, 11, 25
 UDP_SEGMENT = 103
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def reduce_on(switch: UdpModel, sock: socket.socket, threads: int) -> SessionStats:
@@ -81,13 +77,6 @@ def test_the_address_stays_nobody_elses() -> None:
         assert (session.all_reduce(WHOLE) == WHOLE).all()
 
 
-def foreign_packets(count: int) -> list[bytes]:
-    """Results of another job, one for each lane; a worker that gets them counts them."""
-    header = Header(kind=Kind.RESULT, job=99, epoch=1, value_count=0, contributors=1)
-    empty = np.zeros(0, np.int32)
-    return [encode(replace(header, seq=i), empty) for i in range(count)]
-
-
 @pytest.mark.parametrize("threads", [1, 4])
 def test_strangers_are_kept_out(threads: int) -> None:
     """Another port of the switch's host, and its port on another host."""
@@ -111,7 +100,7 @@ def test_a_switch_that_goes_is_noticed_and_threads_sleep_on(threads: int) -> Non
     """What the kernel says of it is taken out of the sockets: else poll() would not sleep."""
     with (
         UdpModel() as switch,
-        closing(switch.sessions(1, op_timeout_s=2.0, threads=[threads])) as (session,),
+        closing(switch.sessions(1, op_timeout_s=0.5, threads=[threads])) as (session,),
     ):
         assert (session.all_reduce(WHOLE) == WHOLE).all()
         switch.close()
@@ -190,46 +179,6 @@ def answer(packet: bytes) -> bytes:
     """The result of the only worker's packet."""
     header, values = decode(packet)
     return encode(replace(header, kind=Kind.RESULT), values)
-
-
-def forbid_setsockopt(level: int, option: int) -> None:
-    """Make this thread's kernel refuse one option, as an old one or a sandbox does (seccomp(2))."""
-    number = {"x86_64": 54, "aarch64": 208}.get(platform.machine())
-    if number is None:
-        pytest.skip(f"the number of setsockopt() on {platform.machine()} is not known here")
-    allow, refuse = 0x7FFF0000, 0x00050000 | errno.EPERM
-    load, equal, give = 0x20, 0x15, 0x06
-    # struct seccomp_data: nr at 0; args from 16, 8 bytes each, here little endian.
-    code = [
-        (load, 0, 0, 0), (equal, 0, 5, number),
-        (load, 0, 0, 24), (equal, 0, 3, level),
-        (load, 0, 0, 32), (equal, 0, 1, option),
-        (give, 0, 0, refuse), (give, 0, 0, allow),
-    ]  # fmt: skip
-    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
-    described = struct.pack("HxxxxxxP", len(code), ctypes.addressof(program))
-    libc = ctypes.CDLL(None, use_errno=True)
-    for arguments in ((38, 1, 0, 0, 0), (22, 2, described)):  # no new privileges; the filter
-        if libc.prctl(*arguments) != 0:
-            pytest.skip(f"no seccomp filter here: errno {ctypes.get_errno()}")
-
-
-def in_a_thread(work: Callable[[], Any]) -> None:
-    """Run it where what it does to its thread ends with it."""
-    raised: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            work()
-        except BaseException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join(2 * DEADLINE_S)
-    assert not thread.is_alive()
-    if raised:
-        raise raised[0]
 
 
 @pytest.mark.parametrize(

@@ -27,14 +27,15 @@ from ina.host import (
 )
 from ina.host.threads import wanted
 from ina.testing import numerics
-from tests.host.test_freeze import recover
-from tests.host.test_session import parts_of, reduce_all
+from tests.host.sums import recover, reduce_all
+from tests.selection import LONG
 from tests.worlds.fakes.tickets import direct_ticket
 from tests.worlds.fakes.udp_model import UdpModel, closing
+from tests.worlds.parts import INT32, random_parts
 
-INT32 = np.dtype(np.int32)
 DTYPES: tuple[np.dtype[Any], ...] = (INT32, *numerics.FLOATS)
 ONES = np.ones(300, np.int32)
+ROUNDS = 300 if LONG else 100
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.05])
@@ -49,7 +50,7 @@ def test_all_dtypes_and_lengths(threads: list[int], loss: float) -> None:
         for dtype in DTYPES:
             for length in (0, 1, 257, 64 * 70 + 3):
                 for op in ("sum", "avg"):
-                    parts = parts_of(dtype, workers, length)
+                    parts = random_parts(dtype, workers, length)
                     want = numerics.all_reduce(parts, op, switch.values)
                     for result in reduce_all(sessions, parts, op):
                         assert numerics.same_bits(result, want), (dtype, length, op)
@@ -74,7 +75,7 @@ def test_through_the_soft_switch(threads: int, loss: float) -> None:
         with closing(sessions):
             values = sessions[0].ticket.values_per_packet
             for dtype in (INT32, np.dtype(np.float32), np.dtype(np.float16)):
-                parts = parts_of(dtype, 2, 300_003)
+                parts = random_parts(dtype, 2, 300_003 if LONG else 100_003)
                 want = numerics.all_reduce(parts, "sum", values)
                 for result in reduce_all(sessions, parts):
                     assert numerics.same_bits(result, want)
@@ -84,7 +85,7 @@ def test_through_the_soft_switch(threads: int, loss: float) -> None:
 @pytest.mark.parametrize("threads", [2, 4])
 def test_many_small_sums_one_after_the_other(threads: int) -> None:
     """Each waits for the one before: a thread that is not woken would show as a time-out."""
-    rounds = 400
+    rounds = 400 if LONG else 100
     with UdpModel() as switch, closing(switch.sessions(2, threads=[threads, 1])) as sessions:
 
         def work(session: Session) -> int:
@@ -102,19 +103,20 @@ def test_many_small_sums_one_after_the_other(threads: int) -> None:
 def test_tensors_that_a_share_has_no_part_in_reach_it() -> None:
     """One chunk each, on the same lanes again and again; then one on all lanes."""
     with UdpModel(slots=64) as switch, closing(switch.sessions(1, threads=[4])) as (session,):
-        for i in range(300):
+        for i in range(ROUNDS):
             assert session.all_reduce(np.full(3, i, np.float32))[0] == i
         whole = np.arange(64 * 100, dtype=np.float32)
         assert (session.all_reduce(whole) == whole).all()
-        assert session.stats().operations_done == 301
+        assert session.stats().operations_done == ROUNDS + 1
 
 
 def test_threads_may_share_a_session_with_threads() -> None:
+    turns = 60 if LONG else 15
     with UdpModel(loss=0.01) as switch, closing(switch.sessions(1, threads=[4])) as (session,):
 
         def work(which: int) -> int:
             wrong = 0
-            for i in range(60):
+            for i in range(turns):
                 part = np.full((1, 700, 64, 5000)[(i + which) % 4], 1000 * which + i, np.int32)
                 wrong += int((session.all_reduce(part) != part).sum())
             return wrong
@@ -122,7 +124,7 @@ def test_threads_may_share_a_session_with_threads() -> None:
         with ThreadPoolExecutor(4) as pool:
             assert list(pool.map(work, range(4))) == [0] * 4
         stats = session.stats()
-        assert stats.operations_done == 240
+        assert stats.operations_done == 4 * turns
         assert stats.in_flight == 0
 
 
@@ -194,14 +196,14 @@ def test_a_missing_worker_is_reported() -> None:
         UdpModel() as switch,
         closing(switch.sessions(2, op_timeout_s=0.3, threads=[4, 1])) as sessions,
     ):
-        reduce_all(sessions, parts_of(INT32, 2, 64 * 40))
+        reduce_all(sessions, random_parts(INT32, 2, 64 * 40))
         with pytest.raises(OperationTimeoutError, match=r"\(32 packets in flight.*another worker"):
             sessions[0].all_reduce(np.ones(64 * 40, np.int32))
 
 
 def test_a_share_may_wait_longer_than_the_deadline_while_others_get_results() -> None:
     """As with one thread: the deadline is for no chunk at all."""
-    op_timeout_s, step_s, count = 4.0, 0.4, 32
+    op_timeout_s, step_s, count = 1.6, 0.15, 32
     with (
         UdpModel(slots=2 * count) as switch,
         closing(switch.sessions(2, op_timeout_s=op_timeout_s, threads=[2, 1])) as sessions,
@@ -231,12 +233,12 @@ def test_no_switch_at_the_address() -> None:
 
 def test_operations_under_way_end_with_the_undisturbed_sums() -> None:
     left = 0
-    for seed in range(8):
+    for seed in range(8 if LONG else 4):
         with (
             UdpModel(slots=16, loss=0.05, seed=seed) as switch,
             closing(switch.sessions(2, recoverable=True, threads=[4, 1 + seed % 2])) as pair,
         ):
-            inputs = [parts_of(DTYPES[i % 4], 2, 100 + 300 * i) for i in range(8)]
+            inputs = [random_parts(DTYPES[i % 4], 2, 100 + 300 * i) for i in range(8)]
             ops = [("sum", "avg")[i % 2] for i in range(8)]
             wants = [numerics.all_reduce(p, op, 64) for p, op in zip(inputs, ops, strict=True)]
             handles = [
@@ -281,7 +283,7 @@ def test_freezing_while_threads_submit() -> None:
 
 def test_ends_that_race_leave_nothing_pending() -> None:
     """fail, freeze, close, submit and lanes at once: every operation ends, nothing hangs."""
-    for turn in range(12):
+    for turn in range(12 if LONG else 6):
         with UdpModel() as switch:
             session, other = switch.sessions(2, recoverable=True, threads=[4, 2])
             many = np.ones(64 * 200, np.int32)
@@ -357,7 +359,7 @@ def test_a_forked_child_cannot_use_the_session_and_does_no_harm() -> None:
 def test_what_no_thread_has_looked_at_is_pending_in_the_freeze(threads: int) -> None:
     """Freezing right behind a submission comes before the threads wake up, most times."""
     with UdpModel() as switch:
-        for _ in range(20):
+        for _ in range(20 if LONG else 8):
             with closing(switch.sessions(2, recoverable=True, threads=[threads, 1])) as (
                 session,
                 _other,

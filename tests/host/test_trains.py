@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from ina.sim.ways import Way
+from tests.selection import LONG
 from tests.worlds.virtual.cores import MS
 from tests.worlds.virtual.star import Star
 from tests.worlds.virtual.wire import GBIT, reduce, star_of
@@ -24,9 +26,19 @@ def train_star(workers: int, queue_bytes: int, values: int = 360, bits_per_s: in
     return star_of(workers, way, values=values, trains=True)
 
 
-@pytest.mark.parametrize("values", [256, 360])
-@pytest.mark.parametrize("queue_bytes", [96 * KIB, 128 * KIB, 256 * KIB])
-@pytest.mark.parametrize("workers", [2, 4, 8])
+@pytest.mark.parametrize(
+    ("workers", "queue_bytes", "values"),
+    itertools.product([2, 4, 8], [96 * KIB, 128 * KIB, 256 * KIB], [256, 360])
+    if LONG
+    else [
+        (2, 96 * KIB, 256),
+        (2, 256 * KIB, 360),
+        (4, 128 * KIB, 256),
+        (4, 96 * KIB, 360),
+        (8, 256 * KIB, 256),
+        (8, 128 * KIB, 360),
+    ],
+)
 def test_workers_that_lose_different_trains_do_not_wait_for_each_other(
     workers: int, queue_bytes: int, values: int
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import replace
 
@@ -16,7 +17,8 @@ from ina.protocol.codec import decode, encode
 from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag, Kind, path_of
 from ina.testing import numerics
-from tests.host.test_worker_core import INT32, random_parts
+from tests.selection import LONG
+from tests.worlds.parts import INT32, random_parts
 from tests.worlds.virtual.cores import EPOCH, MS, Array, worker_config
 from tests.worlds.virtual.grove import HOP_NS, Grove, rough, unharmed
 from tests.worlds.virtual.trees import Node, deal, grown, racks
@@ -37,7 +39,7 @@ def check(grove: Grove, parts: list[Array], op: str = "sum") -> None:
         assert (np.abs(want - exact) <= numerics.error_bound(parts, op, grove.values)).all()
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(100 if LONG else 40))
 def test_any_tree_sums_as_one_switch_does(seed: int) -> None:
     """1 to 32 ranks, one or two trees of one to three levels, each hop with losses of its own."""
     rng = random.Random(seed)
@@ -81,7 +83,7 @@ def test_every_single_loss_on_every_hop_is_mended() -> None:
         assert len(hops) >= lost
 
 
-@pytest.mark.parametrize("workers", [64, 300])
+@pytest.mark.parametrize("workers", [64, pytest.param(300, marks=pytest.mark.long)])
 def test_many_ranks(workers: int) -> None:
     sizes = [32] * (workers // 32) + [workers % 32] * (workers % 32 > 0)
     grove = Grove(
@@ -92,8 +94,12 @@ def test_many_ranks(workers: int) -> None:
         check(grove, random_parts(dtype, workers, 5 * VALUES - 1, workers))
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("workers", [1024, 1023, 513, 512, 256, 255])
+@pytest.mark.parametrize(
+    ("workers", "sign"),
+    itertools.product([1024, 1023, 513, 512, 256, 255], [1, -1])
+    if LONG
+    else [(1024, 1), (1023, -1), (513, 1), (512, -1), (256, 1), (255, -1)],
+)
 def test_a_sum_of_extremes_never_leaves_int32(workers: int, sign: int) -> None:
     """Each rank has the largest float32 below a power of two; rounded it may be that power."""
     sizes = [32] * (workers // 32) + [workers % 32] * (workers % 32 > 0)
@@ -105,7 +111,7 @@ def test_a_sum_of_extremes_never_leaves_int32(workers: int, sign: int) -> None:
     assert abs(float(outs[0][0]) - sign * workers * float(largest)) <= bound
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300 if LONG else 100, deadline=None)
 @given(
     workers=st.integers(1, 1024), exponent=st.integers(32, 255), dtype=st.sampled_from(DTYPES[1:])
 )

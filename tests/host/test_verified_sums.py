@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,13 +14,15 @@ from ina._native.sim import Worker, WorkerEvent
 from ina.protocol.codec import decode, encode
 from ina.protocol.spec import HEADER_BYTES, Kind
 from tests.host.damage import Damage, Damager, Tensor, flip_bit, random_tensors, wrong_sums
+from tests.selection import LONG
 from tests.worlds.virtual.cores import Array
 from tests.worlds.virtual.star import Star, late, scattered
 
 VALUES = 64
 MOST_ELEMS = 480
 KEY = bytes(range(100, 116))
-LONG = 10 if os.environ.get("INA_LONG_TESTS") else 1
+MORE = 10 if LONG else 1
+"""As many seeds, in make test-long."""
 VERIFYING = [VerifyMode.ACCIDENTS, VerifyMode.KEYED]
 
 
@@ -51,7 +52,7 @@ def again_and_again(rng: random.Random, tensors: list[Tensor]) -> list[Tensor]:
 def test_right_sums_are_never_refused(mode: VerifyMode) -> None:
     """All types, exponents agreed and guessed, zeros, NaN, lossy links, lanes in several shares."""
     guessed = missed = rounds = 0
-    for seed in range(100 * LONG):
+    for seed in range(40 if MORE == 1 else 100 * MORE):
         rng = random.Random(seed)
         workers = rng.choice((1, 2, 3, 4, 7, 32))
         slots = rng.choice((2, 8, 16))
@@ -91,7 +92,7 @@ def test_right_sums_are_never_refused(mode: VerifyMode) -> None:
 def test_no_flipped_bit_makes_a_wrong_sum(mode: VerifyMode, where: str) -> None:
     """Of packets to the switch, from it, and of its registers: the job goes on, or it ends."""
     went_on = damaged = blamed = 0
-    seeds = 150 if LONG == 1 else 300 * LONG
+    seeds = 50 if MORE == 1 else 300 * MORE
     for seed in range(seeds):
         rng = random.Random(seed)
         workers = rng.choice((1, 2, 3, 4))
@@ -121,7 +122,7 @@ def test_no_flipped_bit_makes_a_wrong_sum(mode: VerifyMode, where: str) -> None:
     assert damaged > seeds * 5 // 3
     assert went_on > 0
     # No rank has done anything; but what two flips make of one digest may look like it.
-    assert blamed <= LONG
+    assert blamed <= MORE
 
 
 def test_without_verification_flipped_bits_make_wrong_sums() -> None:
@@ -218,7 +219,7 @@ def test_forged_contributions_do_not_get_into_a_sum(workers: int) -> None:
         return encode(replace(header, check=check % 2**32), forged)
 
     taken = ended = 0
-    for seed in range(200 * LONG):
+    for seed in range(80 if MORE == 1 else 200 * MORE):
         star = Star(workers, slots=8, seed=seed, verify=VerifyMode.KEYED, check_key=KEY)
         damager = Damager(star, seed, forge)
         damager.up, damager.left = 0.3, 1

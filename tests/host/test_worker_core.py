@@ -10,32 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from ina.testing import numerics
-from tests.worlds.virtual.star import Star, even, late, scattered
+from tests.selection import LONG
+from tests.worlds.parts import INT32, random_parts
+from tests.worlds.virtual.star import ROUGH, Star, even, late, scattered
 
-INT32 = np.dtype(np.int32)
 LENGTHS = (0, 1, 255, 256, 257, 1003)
 VALUES = 64
-ROUGH: dict[str, Any] = {
-    "way": scattered(loss=0.1, duplication=0.1, most_ns=2_000_000),
-    "back": late(0.05, loss=0.1, duplication=0.1),
-}
-
-
-def random_parts(dtype: np.dtype[Any], workers: int, length: int, seed: int) -> list[NDArray[Any]]:
-    rng = np.random.default_rng(seed)
-    if dtype == INT32:
-        return [
-            rng.integers(-(2**31), 2**31, length, dtype=np.int64).astype(np.int32)
-            for _ in range(workers)
-        ]
-    # Magnitudes that differ between blocks and workers.
-    return [
-        (rng.normal(size=length) * 2.0 ** rng.integers(-8, 8, length)).astype(dtype)
-        for _ in range(workers)
-    ]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 8, 32])
@@ -113,7 +95,7 @@ def test_32_workers_with_ten_percent_loss() -> None:
         assert numerics.same_bits(result, numerics.all_reduce(parts, "sum", 64))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200 if LONG else 100, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     workers=st.integers(1, 5),

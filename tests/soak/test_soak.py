@@ -24,7 +24,7 @@ from tests.soak.programs import MARK
 from tests.soak.rank import VALUES, WORKERS
 from tests.soak.sums import DTYPES, OPS, Case, cases
 
-SECONDS = 600 if LONG else 8
+SECONDS = 600 if LONG else 5
 
 
 @pytest.mark.timeout(SECONDS + 280)

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -140,6 +140,28 @@ def _become(arguments: tuple[str, ...], place: _Place) -> None:
     sys.executable = place.python
     sys.argv = ["ina", *arguments]
     main()
+
+
+def call(function: Callable[..., object], *arguments: object, timeout_s: float) -> tuple[int, str]:
+    """Calls it in a process of its own, where no other test's threads end meanwhile.
+
+    Its exit code, and what it said on stderr.
+    """
+    with tempfile.NamedTemporaryFile("r") as said:
+        process = context.Process(target=_call, args=(function, arguments, said.name))
+        process.start()
+        process.join(timeout_s)
+        code = process.exitcode
+        if code is None:
+            process.kill()
+            raise subprocess.TimeoutExpired([function.__name__], timeout_s)
+        return code, said.read()
+
+
+def _call(function: Callable[..., object], arguments: tuple[object, ...], said: str) -> None:
+    with open(said, "ab") as file:
+        os.dup2(file.fileno(), sys.stderr.fileno())
+    function(*arguments)
 
 
 class Running:

@@ -9,14 +9,35 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ina.host import Handle, Session
+from ina.host import Handle, Session, WorkerOptions
+from ina.host.udp import UdpLink
+from ina.protocol.peer import Peer
+from ina.protocol.spec import RESULTS_UDP_PORT
 from ina.testing import numerics
-from tests.host.test_worker_core import INT32, random_parts
+from tests.worlds.fakes.tickets import direct_ticket
 from tests.worlds.fakes.udp_model import UdpModel
+from tests.worlds.parts import INT32, random_parts
 
 JOB = 7
 DTYPES = (INT32, *numerics.FLOATS)
 NEVER_NS = 60_000_000_000
+
+
+def sessions_of(
+    switch: UdpModel, count: int, slots: int, threads: list[int], **options: Any
+) -> list[Session]:
+    links = [UdpLink.open(Peer.at(switch.address), "127.0.0.1") for _ in range(count)]
+    switch.install_ports(JOB, 1, [link.own.udp_port for link in links], slots=slots)
+    for link in links if switch.group else ():
+        link.listen(Peer.at((switch.group, RESULTS_UDP_PORT)))
+    return [
+        Session(
+            direct_ticket("test", JOB, 1, rank, count, slots, switch.values, *switch.address),
+            link,
+            WorkerOptions(threads=threads[rank % len(threads)], **options),
+        )
+        for rank, link in enumerate(links)
+    ]
 
 
 class Tensors:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -63,6 +64,12 @@ def late(share: float, loss: float = 0.0, duplication: float = 0.0) -> Way:
 def even(delay_ns: int, loss: float = 0.0) -> Way:
     """Each packet takes the same time."""
     return Way(bits_per_s=0, delay_ns=delay_ns, loss=loss)
+
+
+ROUGH: dict[str, Any] = {
+    "way": scattered(loss=0.1, duplication=0.1, most_ns=2_000_000),
+    "back": late(0.05, loss=0.1, duplication=0.1),
+}
 
 
 class Star:

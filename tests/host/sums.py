@@ -1,0 +1,43 @@
+"""What ranks whose sessions are in one process do together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ina.host import Session
+from ina.host.frozen import Frozen
+from ina.host.recovery import Plan, plan
+from ina.protocol.collective import Reduction
+from ina.testing import numerics
+
+
+def reduce_all(
+    sessions: list[Session], parts: list[NDArray[Any]], op: str = "sum"
+) -> list[NDArray[Any]]:
+    handles = [
+        session.all_reduce(part, op, async_op=True)
+        for session, part in zip(sessions, parts, strict=True)
+    ]
+    return [handle.wait(60) for handle in handles]
+
+
+def recover(frozen: list[Frozen]) -> Plan:
+    """What two ranks do together, with NumPy as the other means."""
+    found = plan([one.export for one in frozen])
+    for transfer in found.transfers:
+        data = frozen[transfer.supplier].lane_data(transfer)
+        for rank in transfer.receivers:
+            frozen[rank].put(transfer, data)
+    for left in found.sums:
+        for chunks in left.undone:
+            parts = [one.inputs(left.operation, chunks).copy() for one in frozen]
+            op = "avg" if left.what.op == Reduction.AVERAGE else "sum"
+            result = numerics.all_reduce(parts, op, frozen[0].export.chunk_elems)
+            for one in frozen:
+                one.outputs(left.operation, chunks)[:] = result
+        for one in frozen:
+            if left.operation in {pending.operation for pending in one.export.pending}:
+                one.complete(left.operation)
+    return found
