@@ -19,7 +19,7 @@ from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag, Kind, ValueType
 from ina.testing import numerics
 from ina.testing.frames import PAYLOAD_OFFSET
-from tests.selection import LONG
+from tests.selection import examples
 from tests.worlds.parts import INT32, random_parts
 from tests.worlds.virtual.cores import worker_config
 from tests.worlds.virtual.star import Star, even, late, scattered
@@ -150,7 +150,7 @@ def test_results_do_not_depend_on_what_came_before() -> None:
     assert all(numerics.same_bits(result, results[0]) for result in results)
 
 
-@settings(max_examples=600 if LONG else 200, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     workers=st.integers(1, 4),

@@ -11,7 +11,7 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from ina._native.host import VerifyMode
-from tests.selection import LONG
+from tests.selection import examples
 from tests.worlds.virtual.changes import Change
 from tests.worlds.virtual.disturbed import Job
 from tests.worlds.virtual.star import Star, late, scattered
@@ -65,7 +65,7 @@ LENGTHS = st.one_of(
 )
 
 
-@settings(max_examples=200 if LONG else 80, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @example(seed=0, workers=4, sizes=[4, 32], lengths=[0, 0, 0, 0, 1], loss=0.0)  # S is an empty one
 @given(
     seed=st.integers(0, 2**32),
@@ -88,7 +88,7 @@ def test_sums_are_those_of_a_run_without(
     event(f"over: {set(stages) == {3}}")
 
 
-@settings(max_examples=200 if LONG else 80, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     workers=st.integers(2, 4),

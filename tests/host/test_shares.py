@@ -17,6 +17,7 @@ from ina.protocol.collective import Collective
 from ina.protocol.spec import Kind
 from ina.testing import numerics
 from ina.testing.frames import PAYLOAD_OFFSET
+from tests.selection import examples
 from tests.worlds.parts import INT32, random_parts
 from tests.worlds.virtual.cores import MS, SECOND, worker_config
 from tests.worlds.virtual.star import ROUGH, Star, even, late, scattered
@@ -26,7 +27,7 @@ DTYPES = (INT32, *numerics.FLOATS)
 FLOAT = np.dtype(np.float32)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     shares=st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=4),

@@ -17,7 +17,7 @@ from ina.protocol.codec import decode, encode
 from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag, Kind, path_of
 from ina.testing import numerics
-from tests.selection import LONG
+from tests.selection import LONG, examples
 from tests.worlds.parts import INT32, random_parts
 from tests.worlds.virtual.cores import EPOCH, MS, Array, worker_config
 from tests.worlds.virtual.grove import HOP_NS, Grove, rough, unharmed
@@ -111,7 +111,7 @@ def test_a_sum_of_extremes_never_leaves_int32(workers: int, sign: int) -> None:
     assert abs(float(outs[0][0]) - sign * workers * float(largest)) <= bound
 
 
-@settings(max_examples=300 if LONG else 100, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     workers=st.integers(1, 1024), exponent=st.integers(32, 255), dtype=st.sampled_from(DTYPES[1:])
 )

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ina.testing import numerics
-from tests.selection import LONG
+from tests.selection import examples
 from tests.worlds.parts import INT32, random_parts
 from tests.worlds.virtual.star import ROUGH, Star, even, late, scattered
 
@@ -95,7 +95,7 @@ def test_32_workers_with_ten_percent_loss() -> None:
         assert numerics.same_bits(result, numerics.all_reduce(parts, "sum", 64))
 
 
-@settings(max_examples=200 if LONG else 100, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     workers=st.integers(1, 5),
