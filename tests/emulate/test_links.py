@@ -13,6 +13,7 @@ import pytest
 from ina.emulate.load import load_topology
 from ina.netns import command
 from ina.protocol.spec import UDP_PORT
+from tests.emulate.stream import STREAM
 from tests.selection import SWITCHES
 from tests.worlds.processes.emulations import ALL_REDUCE, call, left, need, new_name, star, up
 from tests.worlds.processes.stand_ins import python
@@ -46,32 +47,6 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             time.sleep(float(sys.argv[2]))
         sent.touch()
 """
-STREAM = """
-import hashlib, os, socket, sys, time
-data = os.urandom(1 << 20) if os.environ["RANK"] == "0" else b""
-if os.environ["RANK"] == "0":
-    with socket.create_server(("10.0.0.1", 5000)) as server:
-        connection, _ = server.accept()
-        with connection:
-            connection.sendall(data)
-    print(hashlib.sha256(data).hexdigest())
-else:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            connection = socket.create_connection(("10.0.0.1", 5000), 60)
-            break
-        except ConnectionRefusedError:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-    digest = hashlib.sha256()
-    with connection:
-        while part := connection.recv(65536):
-            digest.update(part)
-    print(digest.hexdigest())
-"""
-
-
 HELD = (32 + 16) * 1024 // DATAGRAM_BYTES
 """Datagrams that fit in the queue and the bucket of the slow link; all are eight seconds of it."""
 

@@ -15,7 +15,7 @@ from ina.emulate.load import load_topology
 from ina.emulate.programming import plan_switches
 from ina.p4 import compiled
 from ina.tables.values import DefaultAction, Entry, Group
-from tests.emulate.test_links import STREAM
+from tests.emulate.stream import STREAM
 from tests.selection import SWITCHES
 from tests.worlds.processes.emulations import call, left, need, new_name
 

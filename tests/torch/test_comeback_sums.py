@@ -20,13 +20,11 @@ from ina.torch.errors import GroupClosedError
 from ina.torch.fallback import comeback
 from ina.torch.worker import Worker
 from tests.selection import LONG
-from tests.torch.test_fallback_sums import Case, Group
-
-_LIMIT_S = 30.0
+from tests.torch.fallback_group import LIMIT_S, Case, Group
 
 
 def wait_until(is_so: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + _LIMIT_S
+    deadline = time.monotonic() + LIMIT_S
     while not is_so():
         assert time.monotonic() < deadline, what
         time.sleep(0.005)
@@ -51,7 +49,7 @@ def sum_of_ranks(group: Group) -> None:
 
 def until_returned(group: Group, returns: int) -> None:
     """Sum until all have gone back so often."""
-    deadline = time.monotonic() + _LIMIT_S
+    deadline = time.monotonic() + LIMIT_S
     while any(worker.switch_returns < returns for worker in group.workers):
         assert time.monotonic() < deadline, [worker.switch_returns for worker in group.workers]
         sum_of_ranks(group)

@@ -2,102 +2,25 @@
 
 from __future__ import annotations
 
-import faulthandler
 import random
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as LateError
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from torch._C._distributed_c10d import HashStore
 
-from ina.controller.embedded import Embedded
-from ina.host.errors import JobEvictedError, RanksDifferError, SwitchLostError
+from ina.host.errors import JobEvictedError, RanksDifferError
 from ina.protocol.collective import REDUCTIONS, Reduction
 from ina.protocol.verify import Verify
-from ina.testing import numerics
-from ina.torch.env import Settings
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback import fallback
-from ina.torch.worker import Worker
 from tests.selection import LONG
-from tests.torch.bound import sum_and_bound
+from tests.torch.fallback_group import LIMIT_S, Case, Group
 from tests.worlds.fakes.memory import Memory, pipeline_of
-
-_LIMIT_S = 30.0
-_DTYPES = (torch.int32, torch.float32, torch.float16, torch.bfloat16)
-_VALUES = 64
-
-
-class Group:
-    """Workers of one job, each in a thread of its own when it joins, over one embedded switch."""
-
-    def __init__(
-        self,
-        workers: int,
-        loss_rate: float,
-        seed: int,
-        verify: Verify | None = None,
-        *,
-        stay: Sequence[int] = (),
-    ) -> None:
-        """``stay``: ranks that do not want to go back to the network."""
-        self.embedded = Embedded(values=_VALUES, slots=32, loss_rate=loss_rate, loss_seed=seed)
-        self.embedded.__enter__()
-        store = HashStore()
-        settings = Settings(
-            controller=self.embedded.controller_addr, on_switch_loss="fallback", verify=verify
-        )
-
-        def join(rank: int) -> Worker:
-            return Worker(
-                store, rank, range(workers), timedelta(seconds=_LIMIT_S), name="g",
-                sub_group=False, settings=replace(settings, returns=rank not in stay),
-            )  # fmt: skip
-
-        with ThreadPoolExecutor(workers) as pool:
-            self.workers = list(pool.map(join, range(workers)))
-
-    def close(self) -> None:
-        with ThreadPoolExecutor(len(self.workers)) as pool:
-            list(pool.map(lambda worker: worker.close(0.0), self.workers))
-        self.embedded.close()
-
-    def wait_for(self, done: Sequence[Future[None]]) -> None:
-        """For what runs in threads, which end in any case: then it is told where they were."""
-        try:
-            for one in done:
-                one.result(_LIMIT_S)
-        except LateError:
-            faulthandler.dump_traceback(all_threads=True)
-            for worker in self.workers:
-                worker.close(0.0)
-            raise
-
-    def lose_switch(self, *ranks: int, stop: bool = True) -> None:
-        """Let those ranks notice that it has stopped; the others hear it from them.
-
-        Without ``stop`` it answers others still, while those that noticed have given it up.
-        """
-        if stop:
-            self.embedded.switch.stop()
-        for rank in ranks:
-            self.workers[rank]._session.fail(SwitchLostError(f"rank {rank} noticed"))
-
-    def wait_for_gloo(self) -> None:
-        """Until all have gone over to it."""
-        for worker in self.workers:
-            deadline = time.monotonic() + _LIMIT_S
-            while worker.switch_loss is None:
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
 
 
 @pytest.fixture
@@ -105,46 +28,6 @@ def pair() -> Iterator[Group]:
     group = Group(2, 0.0, 0)
     yield group
     group.close()
-
-
-@dataclass
-class Case:
-    """One all_reduce."""
-
-    parts: list[torch.Tensor]
-    op: str
-    results: list[torch.Tensor]
-
-    @classmethod
-    def draw(cls, workers: int, chance: random.Random) -> Case:
-        dtype, op = chance.choice(_DTYPES), chance.choice(["sum", "avg"])
-        elems = chance.choice([1, 63, 65, 700, 3000, 20_000])
-        generator = torch.Generator().manual_seed(chance.getrandbits(32))
-        if dtype == torch.int32:
-            parts = [
-                torch.randint(-(2**31), 2**31, (elems,), dtype=dtype, generator=generator)
-                for _ in range(workers)
-            ]
-        else:
-            parts = [torch.randn(elems, generator=generator).to(dtype) for _ in range(workers)]
-        return cls(parts, op, [part.clone() for part in parts])
-
-    def check(self) -> None:
-        """The same bits on all ranks; int32 exact; floats within the bound of n roundings."""
-        first, workers = self.results[0], len(self.parts)
-        assert all(torch.equal(result, first) for result in self.results)
-        if first.dtype == torch.int32:
-            parts = [part.numpy() for part in self.parts]
-            assert np.array_equal(first.numpy(), numerics.all_reduce(parts, self.op, _VALUES))
-            return
-        inputs = np.stack([part.double().numpy() for part in self.parts])
-        name = str(first.dtype).removeprefix("torch.")
-        exact, bound = sum_and_bound(inputs, _VALUES, name)
-        bound += workers * np.abs(inputs).sum(axis=0) * 2.0**-24  # Gloo rounds each addition
-        result = first.double().numpy()
-        if self.op == "avg":
-            result, bound = result * workers, 2 * bound + np.abs(exact) * 2.0**-22
-        assert (np.abs(result - exact) <= bound).all()
 
 
 @pytest.mark.parametrize("seed", range(300 if LONG else 8))
@@ -171,7 +54,7 @@ def test_sums_under_way_when_the_switch_stops(seed: int) -> None:
     try:
         with ThreadPoolExecutor(workers) as pool:
             done = [pool.submit(work, rank) for rank in range(workers)]
-            assert reached.wait(_LIMIT_S)
+            assert reached.wait(LIMIT_S)
             time.sleep(chance.uniform(0, 0.01))
             group.lose_switch(*noticed, stop=chance.random() < 0.5)
             group.wait_for(done)
@@ -206,7 +89,7 @@ def test_a_switch_whose_memory_loses_bits_is_given_up(verify: Verify, tmp_path: 
             cases = [Case.draw(3, chance) for _ in range(6)]
             sums = [group.workers[0].submit(case.results[0], REDUCTIONS[case.op]) for case in cases]
             if spoiled:
-                for slot in memory.open(memory.owned(epoch), _LIMIT_S):
+                for slot in memory.open(memory.owned(epoch), LIMIT_S):
                     memory.flip(chance, slot, only="slot_check")
             for rank in (1, 2):
                 sums += [
@@ -249,7 +132,7 @@ def test_sums_under_way_while_memory_loses_bits(seed: int, tmp_path: Path) -> No
         slots = range(group.workers[0]._session.ticket.slots)
         with ThreadPoolExecutor(workers) as pool:
             done = [pool.submit(work, rank) for rank in range(workers)]
-            deadline = time.monotonic() + _LIMIT_S
+            deadline = time.monotonic() + LIMIT_S
             while not all(one.done() for one in done) and time.monotonic() < deadline:
                 memory.flip(chance, chance.choice(slots), only="check")
             group.wait_for(done)
@@ -319,20 +202,20 @@ def test_close_waits_for_ranks_that_may_lack_results(pair: Group) -> None:
     ended = threading.Event()
 
     def close() -> None:
-        pair.workers[0].close(_LIMIT_S)
+        pair.workers[0].close(LIMIT_S)
         ended.set()
 
     closing = threading.Thread(target=close)
     closing.start()
     assert not ended.wait(0.5)
-    pair.workers[1].close(_LIMIT_S)
-    assert ended.wait(_LIMIT_S)
-    closing.join(_LIMIT_S)
+    pair.workers[1].close(LIMIT_S)
+    assert ended.wait(LIMIT_S)
+    closing.join(LIMIT_S)
 
 
 def test_close_does_not_wait_for_a_job_that_has_failed(pair: Group) -> None:
-    closing = threading.Thread(target=pair.workers[0].close, args=(10 * _LIMIT_S,))
+    closing = threading.Thread(target=pair.workers[0].close, args=(10 * LIMIT_S,))
     closing.start()
     pair.workers[0]._session.fail(JobEvictedError("an operator says so"))
-    closing.join(_LIMIT_S)
+    closing.join(LIMIT_S)
     assert not closing.is_alive()

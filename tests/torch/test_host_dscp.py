@@ -9,7 +9,7 @@ import numpy as np
 
 from ina.host import Session
 from tests.host.ip_headers import Seen
-from tests.torch.test_host_node import Group
+from tests.torch.host_group import Group
 from tests.worlds.processes.two_racks import two_racks
 
 HOSTS = ("127.0.1.1", "127.0.1.1", "127.0.2.1")

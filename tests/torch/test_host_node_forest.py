@@ -9,7 +9,7 @@ import numpy as np
 from ina.host import Session
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.forest import Forest, forest_of
-from tests.torch.test_host_node import HOSTS, Group
+from tests.torch.host_group import HOSTS, Group
 from tests.worlds.processes.controllers import coordinator
 from tests.worlds.processes.two_racks import TIMEOUT_S
 from tests.worlds.processes.two_spines import Shown, over, two_spines

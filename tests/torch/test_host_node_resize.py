@@ -14,7 +14,7 @@ from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
 from ina.tables.values import Entry
 from ina.torch.host_node import LocalNode
-from tests.torch.test_host_node import HOSTS, Group
+from tests.torch.host_group import HOSTS, Group
 from tests.worlds.processes.two_racks import TIMEOUT_S, two_racks
 
 SIZES = (1024, 64, 256)

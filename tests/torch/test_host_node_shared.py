@@ -15,7 +15,7 @@ from ina.host import Session, WorkerOptions
 from ina.rpc.channel import open_channel
 from ina.rpc.controller_pb2_grpc import OperatorStub
 from ina.torch.aggregator import LocalAggregator
-from tests.torch.test_host_node import Group
+from tests.torch.host_group import Group
 from tests.worlds.processes.sharing import (
     DEADLINE_S,
     JOB_SLOTS,
