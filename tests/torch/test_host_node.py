@@ -36,6 +36,7 @@ from tests.torch import group_cases
 from tests.torch.host_group import HOSTS, Group
 from tests.worlds.processes.launch import finish, outcome, start
 from tests.worlds.processes.namespaces import require_root
+from tests.worlds.processes.runs import wait_until
 from tests.worlds.processes.two_racks import TIMEOUT_S, ask, two_racks
 
 
@@ -268,6 +269,9 @@ def test_a_node_waits_for_its_ranks_to_leave_and_says_who_has_not(
     node = LocalNode(HashStore(), 0, [0, 1], 1, TIMEOUT_S, even_near=True)
     place = node.open(64, 64, "127.0.1.1", "127.0.1.1", TIMEOUT_S)
     assert place is not None
+    switch = node._switch
+    assert switch is not None
     with closing(ShmLink.attach(place.shm, 32, 512)):
+        wait_until(lambda: switch.attached == 1, "the rank is counted")  # it is answered before
         node.close(0.1)
     assert "stops its host's node although 1 of its ranks have not left after 0.1 s" in caplog.text

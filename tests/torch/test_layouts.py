@@ -21,8 +21,8 @@ from tests.worlds.processes.launch import finish, launch, outcome, start
 def test_collectives_of_any_layout(tmp_path: Path) -> None:
     for wrong, seen in launch(layout_cases.all_of_them, 2, tmp_path / "w", deadline_s=280):
         assert wrong == []
-        assert seen["equal"] > 1500
-        assert seen["overlap refused"] > 300
+        assert seen["equal"] > 750
+        assert seen["overlap refused"] > 150
 
 
 def test_collectives_of_any_layout_with_a_dead_peer(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_collectives_of_any_layout_with_a_dead_peer(tmp_path: Path) -> None:
     assert ok, said
     wrong, seen = said
     assert wrong == []
-    assert seen["fails"] > 600
+    assert seen["fails"] > 300
 
 
 @pytest.mark.parametrize("lay", [torch.Tensor.clone, torch.Tensor.t], ids=["dense", "strided"])
