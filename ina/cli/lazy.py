@@ -6,6 +6,7 @@ one-line summary stands in a table and its module is imported when the member is
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -27,8 +28,9 @@ class Lazy(NamedTuple):
     summary: str
 
 
+@functools.cache
 def load(name: str, member: Lazy) -> Any:
-    """Import the member's module and return its click command called ``name``."""
+    """Import the member's module and return its click command called ``name``: always the same."""
     module = importlib.import_module(member.module)
     app = getattr(module, "app", None)
     if not isinstance(app, typer.Typer):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import logging
 import os
 from typing import Annotated, Any
@@ -88,10 +90,15 @@ def _options(
     """Carries the options."""
 
 
-def add_to(command: Any) -> None:
-    """Give the options to a click command and to those below it that are there already."""
+@functools.cache
+def _parameters() -> list[Any]:
     app = typer.Typer(add_completion=False)
     app.command()(_options)
-    command.params += typer.main.get_command(app).params
+    return typer.main.get_command(app).params
+
+
+def add_to(command: Any) -> None:
+    """Give the options to a click command and to those below it that are there already."""
+    command.params += map(copy.copy, _parameters())  # each command mends its own
     for member in getattr(command, "commands", {}).values():
         add_to(member)

@@ -13,6 +13,7 @@ from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap
 
 from ina.protocol.generated.scapy_layer import INA
+from tests.worlds.processes.stand_ins import python
 
 TIMEOUT_S = 120.0
 # Far more text than a pipe holds (64 KiB), so that the writer meets the closed end while it writes.
@@ -29,8 +30,10 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def start(args: list[str], stdout: int, stderr: int) -> subprocess.Popen[str]:
+    """A fork, but where what counts is the interpreter's own end: after few words, after many."""
+    executable = sys.executable if args[0] == "--version" or "follow" in args else python()
     return subprocess.Popen(
-        [sys.executable, "-m", "ina", *args], stdin=subprocess.DEVNULL,
+        [executable, "-m", "ina", *args], stdin=subprocess.DEVNULL,
         stdout=stdout, stderr=stderr, text=True,
     )  # fmt: skip
 

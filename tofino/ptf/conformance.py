@@ -113,10 +113,11 @@ def make_device(wire):
 def chosen(topic, values, *, on_tofino):
     """The cases of a topic that are asked for."""
     left_out = NOT_ON_TOFINO if on_tofino else ()
+    wanted = parameter("only", "*").split()
     return [
         case
         for case in topic.cases(values)
-        if fnmatch(case.name, parameter("only", "*"))
+        if any(fnmatch(case.name, pattern) for pattern in wanted)
         and not any(fnmatch(case.name, pattern) for pattern in left_out)
     ]
 
