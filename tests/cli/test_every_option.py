@@ -17,7 +17,7 @@ from ina.cli import main
 from ina.cli.common.bounds import MAX_SECONDS
 from ina.cli.common.output import error_line
 from ina.errors import InaError
-from tests.cli.test_main import leaves
+from tests.cli.offered import leaves
 
 COMMANDS: dict[str, Any] = {" ".join(words): it for words, it in sorted(leaves(), key=str)}
 HUGE = "9" * 30

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ina.cli import lazy, main
-from tests.cli.test_main import leaves, offered
+from tests.cli.offered import leaves, offered
 
 
 def words_of_all() -> list[tuple[str, ...]]:

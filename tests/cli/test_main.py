@@ -10,16 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 
 import ina
-from ina.cli import doctor, lazy, main
+from ina.cli import doctor, main
 from ina.cli.common.output import emit, table
 from ina.errors import InvalidInputError, UnavailableError
-
-
-def offered() -> list[str]:
-    return typer.main.get_command(main.app).list_commands(None)  # type: ignore[attr-defined,no-any-return]
+from tests.cli.offered import leaves, offered
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,20 +95,6 @@ OF_OTHERS = ["emulate exec", "switch shell"]
 def test_every_command_offers_json() -> None:
     without = [" ".join(path) for path, command in leaves() if "--json" not in options(command)]
     assert sorted(without) == OF_OTHERS
-
-
-def leaves() -> list[tuple[list[str], object]]:
-    """Every runnable command with its words."""
-    found: list[tuple[list[str], object]] = []
-    queue = [([name], lazy.load(name, main.NOUNS[name])) for name in offered()]
-    while queue:
-        path, command = queue.pop()
-        if hasattr(command, "list_commands"):
-            names = command.list_commands(None)
-            queue += [([*path, name], command.get_command(None, name)) for name in names]
-        else:
-            found.append((path, command))
-    return found
 
 
 def options(command: object) -> list[str]:

@@ -19,6 +19,7 @@ from tests.p4tools.conftest import PTF
 from tests.selection import SWITCHES
 from tests.worlds.fakes.p4runtime import Client
 from tests.worlds.processes.both_switches import GRPC_ADDR, lab
+from tests.worlds.processes.stand_ins import python
 from tests.worlds.processes.switch import running_switch
 
 SESSION = Path(__file__).with_name("shell_session.py")
@@ -52,7 +53,7 @@ def test_a_scripted_session(kind: str, with_shell: Path) -> None:
 def shell(address: str, *options: str, cache: Path) -> tuple[str, str]:
     """What `ina switch shell` and p4runtime-shell print for TYPED."""
     done = subprocess.run(
-        [sys.executable, "-m", "ina", "switch", "shell", "--switch", address, *options],
+        [python(), "-m", "ina", "switch", "shell", "--switch", address, *options],
         input=TYPED, capture_output=True, text=True, timeout=200, check=False,
         env={**os.environ, "XDG_CACHE_HOME": str(cache.parent), "TERM": "dumb"},
     )  # fmt: skip
@@ -76,6 +77,11 @@ def test_ina_switch_shell(cache: Path) -> None:
         assert "no program yet, setting pool_v1model_64; primary" in err
         assert re.search(r"TABLES 9\b", out)
         assert re.search(r"ENTRIES 1\b", out)
+        # The next finds its program and entry, with nobody in between.
+        out, err = shell(address, cache=cache)
+        assert f"{address}: primary" in err
+        assert "P4RuntimeWriteException" in out + err  # the entry is there already
+        assert re.search(r"ENTRIES 1\b", out)
         with Client(address) as controller:
             controller.become_primary(1 << 70)  # the former shell's id was lower
             out, err = shell(address, cache=cache)
@@ -87,9 +93,9 @@ def test_ina_switch_shell(cache: Path) -> None:
             assert "ALREADY_EXISTS" in out  # inserted by the first shell
 
 
-@pytest.mark.parametrize("kind", SWITCHES)
+@pytest.mark.parametrize("kind", [pytest.param("soft", marks=pytest.mark.long), SWITCHES[1]])
 def test_ina_switch_shell_twice(kind: str, cache: Path) -> None:
-    """The second finds the first one's program and entry, with nobody in between."""
+    """As above, and with BMv2."""
     command = [sys.executable, "-m", "ina", "switch", "shell", "--switch", GRPC_ADDR]
     with lab(kind) as network:
         environment = {"XDG_CACHE_HOME": str(cache.parent), "TERM": "dumb"}

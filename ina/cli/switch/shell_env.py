@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 from ina.cache_dir import default_cache_dir
@@ -53,10 +54,22 @@ def shell_python(cache_dir: Path | None = None, also: tuple[str, ...] = ()) -> P
 
 
 def _install(home: Path, python: Path, wanted: tuple[str, ...]) -> None:
-    _run([sys.executable, "-m", "venv", str(home)], "python -m venv")
-    pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    venv, pip = [sys.executable, "-m", "venv"], [str(python), "-m", "pip"]
+    if _pip_can_install_elsewhere():  # else it costs seconds to put one there
+        venv, pip = [*venv, "--without-pip"], [sys.executable, "-m", "pip", "--python", str(python)]
+    _run([*venv, str(home)], "python -m venv")
+    pip += ["install", "-q", "--disable-pip-version-check"]
     _run([*pip, *wanted], f"pip install {' '.join(wanted)}")
     _run([str(python), "-c", _CHECK], f"{REQUIREMENTS[0]} with Python {sys.version.split()[0]}")
+
+
+def _pip_can_install_elsewhere() -> bool:
+    """Whether this Python has a pip that knows ``--python``."""
+    try:
+        version = metadata.version("pip")
+    except metadata.PackageNotFoundError:
+        return False
+    return tuple(map(int, version.split(".")[:2])) >= (22, 3)
 
 
 def _run(command: list[str], what: str) -> None:
