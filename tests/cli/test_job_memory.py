@@ -47,7 +47,7 @@ def test_who_waits_gets_its_slots_when_another_leaves(address: str, capsys: Capt
     def join() -> None:
         wishes = Wishes(queue_s=60.0)
         joined.append(
-            Session.join(address, "third", 0, 1, WorkerOptions(timeout_s=5.0, wishes=wishes))
+            Session.join(address, "third", 0, 1, WorkerOptions(timeout_s=3.0, wishes=wishes))
         )
 
     with first, second:
@@ -60,7 +60,7 @@ def test_who_waits_gets_its_slots_when_another_leaves(address: str, capsys: Capt
         plan = asked(capsys, address, "plan", "--workers", "2")
         assert (plan["policy"], plan.get("slots", 0)) == ("equal", 0)
         assert "jobs that run keep their floors, and 0 slots are free" in plan["refusal"]
-        time.sleep(5.5)  # its first call has ended, and it has asked again
+        time.sleep(3.3)  # its first call has ended, and it has asked again
         first.close()
         thread.join(30.0)
         (third,) = joined

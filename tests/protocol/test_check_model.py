@@ -63,9 +63,8 @@ def test_each_error_passes_for_as_many_weights_as_there_are_carries(workers: int
         for weight in range(1, job.modulus, 2):
             job.weights[moving], job.weights[1 - moving] = weight, fresh | 1
             whole = (job.weigh((first, second)) + fresh) % job.modulus >> BITS
-            for shift in range(SMALL):
-                passed[shift] += (whole - shift) % SMALL < workers
-        assert set(passed.values()) == {job.modulus // 2 * workers // SMALL}
+            passed.update((whole - carry) % SMALL for carry in range(workers))  # these shifts
+        assert passed == dict.fromkeys(range(SMALL), job.modulus // 2 * workers // SMALL)
 
 
 @pytest.mark.parametrize("large", [False, True], ids=["whole", "halves"])
