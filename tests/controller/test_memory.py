@@ -20,7 +20,6 @@ from ina.trees.errors import JobRequestError
 from ina.trees.forest import forest_of
 from ina.trees.slots import SlotRange
 from ina.trees.tree import single
-from tests.selection import examples
 
 
 class Pools(RuleBasedStateMachine):
@@ -111,7 +110,7 @@ class Pools(RuleBasedStateMachine):
 
 
 TestPools = Pools.TestCase
-TestPools.settings = settings(max_examples=examples(100))
+TestPools.settings = settings(max_examples=100)
 
 
 def test_refusals_say_the_numbers() -> None:
