@@ -133,6 +133,7 @@ class Rank:
             raise SessionClosedError(f"{self}: the session is not open")
         to = 0 if out is None else out.ctypes.data
         operation = self._core.submit(array.ctypes.data, to, what, (array, out))
+        self._driver.moved()
         if operation.state != OperationState.PENDING:
             self.process.spawn(self._look_why(self._core))
         return operation
@@ -198,6 +199,7 @@ class Rank:
         core = self._core
         if core is None or self.process.is_dead:
             return
+        self._driver.moved()
         if core.manner.window_error() is not None:
             self.process.spawn(core.look_at_window())
         elif event is native.WorkerEvent.DONE:

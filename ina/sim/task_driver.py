@@ -13,9 +13,6 @@ from ina.sim.process import Process
 
 T = TypeVar("T")
 
-_LOOK_S = 0.001
-"""Whether the results by the old mapping are there: a native thread is woken."""
-
 
 class Unsaid:
     """Nobody is there to be told who is waited for: :class:`ina.host.member.driver.Waiting`."""
@@ -35,6 +32,11 @@ class TaskDriver:
     def __init__(self, process: Process) -> None:
         self._process = process
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._moved = asyncio.Event()
+
+    def moved(self) -> None:
+        """Its worker has an operation more, or one less, or has ended."""
+        self._moved.set()
 
     def now_s(self) -> float:
         """Virtual time."""
@@ -78,9 +80,9 @@ class TaskDriver:
         """Until it has the older mapping's results; False: the time is over."""
         end_s = self.now_s() + timeout_s
         while not transport.wait_cut(0):
-            if self.now_s() >= end_s:
-                return False
-            await self.sleep(_LOOK_S)
+            self._moved.clear()
+            if not await self.wait(self._moved, end_s - self.now_s()):
+                return transport.wait_cut(0)
         return True
 
     async def outside(self, function: Callable[[], T]) -> T:
