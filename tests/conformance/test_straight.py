@@ -9,12 +9,15 @@ import pytest
 
 from ina.p4 import compiled, names
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS, DropReason
+from ina.switch.p4runtime import Device as SwitchDevice
 from ina.switch.server import SoftSwitch
+from ina.switch.targets import default_target
 from ina.tables.values import Counter, Entry, Group
 from ina.testing.control_plane import P4RuntimeClient
 from ina.testing.errors import DeviceError
 from ina.testing.soft_device import SoftDevice
 from ina.testing.state import forward
+from ina.testing.straight import StraightClient
 from tests.conformance.mutants import Built
 
 HERE = forward(0x02_00_00_00_00_01, 1)
@@ -95,6 +98,26 @@ def test_a_program_that_cannot_be_is_told_alike(tmp_path: Path) -> None:
     bad.write_text("{}")
     program = Built(compiled(64).p4info, bad)
     test_both_say_the_same(lambda client: client.set_pipeline(program))
+
+
+def refused(connect: Callable[[], P4RuntimeClient]) -> str:
+    with pytest.raises(DeviceError) as refusal:
+        connect()
+    return str(refusal.value).partition(" device 2: ")[2]
+
+
+def test_what_ends_a_stream_is_told_alike() -> None:
+    """Another device's number, in the arbitration."""
+    device = SwitchDevice(
+        1, default_target(), install=lambda _pipeline: None, inject=lambda _packet: False
+    )
+    try:
+        here = refused(lambda: P4RuntimeClient("here", 2, client=lambda: StraightClient(device)))
+    finally:
+        device.close()
+    with SoftSwitch([]) as switch:
+        there = refused(lambda: P4RuntimeClient(switch.grpc_addr, 2))
+    assert here == there != ""
 
 
 @pytest.mark.parametrize(
