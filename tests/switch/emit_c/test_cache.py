@@ -76,22 +76,25 @@ def test_the_generated_c_is_kept_to_read(tmp_path: Path) -> None:
     assert "goto state_two;" in text
 
 
-@pytest.mark.parametrize("damage", [b"", b"\x7fELF", b"garbage"])
-def test_a_damaged_entry_is_compiled_anew(tmp_path: Path, damage: bytes) -> None:
-    assert works(default_target(tmp_path).load(PROGRAM))
-    [library] = libraries(tmp_path)
-    library.unlink()  # the loaded object stays as it was
-    library.write_bytes(damage)
-    assert works(default_target(tmp_path).load(PROGRAM))
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library of PROGRAM, by its name."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert works(default_target(folder).load(PROGRAM))
+    [library] = libraries(folder)
+    return library
 
 
-def test_a_truncated_entry_is_compiled_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", [b"", b"\x7fELF", b"garbage", None])
+def test_a_damaged_entry_is_compiled_anew(
+    whole: Path, tmp_path: Path, damage: bytes | None
+) -> None:
+    """None: the library is there, but for its second half."""
+    data = whole.read_bytes()
+    library = tmp_path / whole.name
+    library.write_bytes(data[: len(data) // 2] if damage is None else damage)
     assert works(default_target(tmp_path).load(PROGRAM))
-    [library] = libraries(tmp_path)
-    whole = library.read_bytes()
-    library.unlink()
-    library.write_bytes(whole[: len(whole) // 2])
-    assert works(default_target(tmp_path).load(PROGRAM))
+    assert len(library.read_bytes()) == len(data)
 
 
 def test_concurrent_loads_share_the_cache(tmp_path: Path) -> None:
