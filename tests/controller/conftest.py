@@ -23,9 +23,9 @@ NewStore: TypeAlias = Callable[[Path], str]
 @pytest.fixture
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Controllers of this process try a switch again at once, and soon miss who hangs up."""
-    for module in (supervisor, retry):
-        monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
-        monkeypatch.setattr(module, "MAX_PAUSE_S", 0.05)
+    for module, first_s, most_s in ((supervisor, 0.01, 0.05), (retry, 0.001, 0.01)):
+        monkeypatch.setattr(module, "FIRST_PAUSE_S", first_s)
+        monkeypatch.setattr(module, "MAX_PAUSE_S", most_s)
     monkeypatch.setattr(leases, "BROKEN_S", 0.2)
     monkeypatch.setattr(removal, "LOOK_S", 0.02)
     monkeypatch.setattr(failure_detector, "CHECK_S", 0.02)

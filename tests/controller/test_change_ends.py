@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from ina.controller import retry
 from ina.controller.change import Stage, Word
 from ina.controller.job import Job, JobState
 from ina.rpc import controller_pb2 as pb2
@@ -25,11 +24,7 @@ from tests.worlds.fakes.changing import (
 )
 from tests.worlds.fakes.racks import JOB_SLOTS, NAMES, Racks
 
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(retry, "MAX_PAUSE_S", 0.001)
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 STAGES = [Stage.ASKED, Stage.DECIDED, Stage.CLEARING, Stage.OPENED]

@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from ina.controller import retry
 from ina.controller.change import Stage, Word
 from ina.controller.errors import JobConflictError, NoRoomError, UnknownJobError
 from ina.controller.job import Job, JobSpec, JobState
@@ -31,14 +30,10 @@ from tests.worlds.fakes.changing import (
 )
 from tests.worlds.fakes.racks import JOB_SLOTS, NAMES, SLOTS, Racks
 
+pytestmark = pytest.mark.usefixtures("quick_retries")
+
 ALL = (1, 1, 2, 2)
 ONE = ("leaf1",)
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(retry, "MAX_PAUSE_S", 0.001)
 
 
 def members_on(racks: Racks, switch: str) -> int:

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from ina.controller import retry
 from ina.controller.config import TenantConfig
-from ina.controller.errors import NoRoomError, QuotaError
+from ina.controller.errors import NoRoomError, SlotQuotaError
 from ina.controller.job import JobState
 from ina.controller.jobs.admission import usage
 from ina.p4 import names
@@ -22,13 +21,9 @@ from tests.controller.forests import AT_A_SPINE, LEAVES, ONE_TO_THREE, SECOND_SP
 from tests.worlds.fakes.changing import S, change_wholly, decide, finish, told_of
 from tests.worlds.fakes.racks import SLOTS, Racks, fabric
 
+pytestmark = pytest.mark.usefixtures("quick_retries")
+
 ALL = (*LEAVES, "spine", SECOND_SPINE)
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(retry, "MAX_PAUSE_S", 0.001)
 
 
 class Over(Nearest):
@@ -104,7 +99,7 @@ async def test_where_one_root_has_no_room_the_job_is_nowhere() -> None:
 
 @pytest.mark.parametrize(
     ("slots", "quota", "refused"),
-    [(4, 0, JobRequestError), (32, 95, QuotaError), (32, 96, None)],
+    [(4, 0, JobRequestError), (32, 95, SlotQuotaError), (32, 96, None)],
 )
 async def test_too_few_lanes_or_too_many_slots_are_refused(
     slots: int, quota: int, refused: type[Exception] | None

@@ -6,18 +6,13 @@ import asyncio
 
 import pytest
 
-from ina.controller import retry
 from ina.controller.errors import JobConflictError
 from ina.controller.job import Job, JobSpec, JobState
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.errors import SwitchError
 from tests.worlds.fakes.racks import JOB_SLOTS, TIMEOUT_S, Racks
 
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(retry, "MAX_PAUSE_S", 0.001)
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 def reach(racks: Racks, switch: str, *, is_reached: bool) -> None:

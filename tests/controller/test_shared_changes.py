@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from ina.controller import retry
 from ina.controller.change import Stage, Word
 from ina.controller.config import TenantConfig
 from ina.controller.errors import JobConflictError, NoRoomError
@@ -33,13 +32,9 @@ from tests.worlds.fakes.changing import (
 from tests.worlds.fakes.racks import AGGREGATOR, AGGREGATORS, JOB_SLOTS, NAMES, SLOTS, Racks, host
 from tests.worlds.loops import drive
 
+pytestmark = pytest.mark.usefixtures("quick_retries")
+
 LANES = JOB_SLOTS // 2
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(retry, "MAX_PAUSE_S", 0.001)
 
 
 async def shared_racks(tenant: TenantConfig | None = None, *, aggregators: int = 1) -> Racks:

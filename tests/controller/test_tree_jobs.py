@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from ina.controller import retry
 from ina.controller.errors import JobPipesError, NoRoomError
 from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs.adoption import adoptable
@@ -29,11 +28,7 @@ from ina.trees.tree import single
 from tests.worlds.fakes.racks import JOB_SLOTS, NAMES, SLOTS, TIMEOUT_S, Racks, host
 from tests.worlds.fakes.switches import placed_over
 
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(retry, "MAX_PAUSE_S", 0.001)
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 async def test_a_job_is_on_all_of_its_switches_with_one_epoch_and_the_smallest_window() -> None:
