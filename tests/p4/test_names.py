@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from ina.p4 import compiled, names
@@ -105,9 +107,14 @@ def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@functools.cache
+def read(values: int, mode: str) -> ProgramInfo:
+    return read_p4info(compiled(values, mode).p4info)
+
+
 @pytest.fixture
 def info(values: int, mode: str) -> ProgramInfo:
-    return read_p4info(compiled(values, mode).p4info)
+    return read(values, mode)
 
 
 def test_tables_and_keys(info: ProgramInfo, mode: str) -> None:
