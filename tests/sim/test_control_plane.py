@@ -31,6 +31,7 @@ from tests.worlds.virtual.controlled_star import (
     new_job,
     plane_of,
     run,
+    started,
     until_runs,
 )
 
@@ -38,11 +39,6 @@ HOSTS = ("h1", "h2", "h3")
 LEASE_S = 10.0
 TOLD_S = 1.0
 """What a message takes, and who is told next, together and more."""
-
-
-async def started(plane: ControlPlane) -> None:
-    for controller in plane.controllers:
-        await controller.start()
 
 
 @pytest.mark.parametrize("silently", [False, True])

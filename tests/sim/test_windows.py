@@ -25,8 +25,7 @@ from ina.sim.reading import make
 from ina.sim.run import Simulation
 from ina.sim.topology import laid
 from ina.sim.ways import Way
-from tests.sim.test_control_plane import started
-from tests.worlds.virtual.controlled_star import new_job, run
+from tests.worlds.virtual.controlled_star import new_job, run, started
 
 HOSTS = ("h1", "h2")
 SLOTS = 512

@@ -76,6 +76,11 @@ async def join_all(ranks: Sequence[Rank]) -> None:
             raise found
 
 
+async def started(plane: ControlPlane) -> None:
+    for controller in plane.controllers:
+        await controller.start()
+
+
 async def new_job(
     plane: ControlPlane, name: str, hosts: Sequence[str], **options: Any
 ) -> list[Rank]:
