@@ -202,7 +202,7 @@ class Rank:
         self._driver.moved()
         if core.manner.window_error() is not None:
             self.process.spawn(core.look_at_window())
-        elif event is native.WorkerEvent.DONE:
+        if event is native.WorkerEvent.DONE:
             pending = self._operations.pop(tensor, None)
             if pending is not None and not pending.done.done():
                 core.forget(pending.operation)
