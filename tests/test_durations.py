@@ -12,6 +12,7 @@ import pytest
 from tests import durations, long_run
 from tests.durations import everywhere, grown, seconds_of, speed
 from tests.record import ROOT, Run, last_run
+from tests.selection import LONG
 
 BUDGET = {"a.py": 10.0, "b.py": 20.0, "c.py": 30.0, "tiny.py": 0.1}
 
@@ -92,7 +93,7 @@ def test_a_run_leaves_its_record(tmp_path: Path, workers: int) -> None:
     assert list(run.seconds) == ["test_it.py"]
     assert list(run.not_run.values()) == [1]
     assert not run.is_long
-    if not workers:
+    if not workers or LONG:
         said = pytest_in(tmp_path, *((few,) for few in CHOSEN))
         assert said.count("1 failed") == len(CHOSEN), said
         assert last_run(tmp_path / ".pytest_cache/v/ina/run") == run

@@ -13,14 +13,17 @@ MOST_HOPS = 60_000
 GROWTH = 1.04
 """Of the time between an order and the next: a job may wait for half a minute, so ten thousand
 would come to one that waits."""
+WORKERS_A_LEASE_S = 8
+"""Of all jobs; heartbeats are several a lease and worker, for a minute or two where jobs wait."""
+MOST_LEASE_S = 5.0
 _LEAST_STEPS = 2
 _SWITCHES_A_WAY = 3
 """Between two hosts, at most on average, where there are several."""
 
 
 def bounded(scenario: Scenario) -> Scenario:
-    """The same, with orders that become seldom, and fewer steps and tensors of less where
-    ``scenario`` has more packets than MOST_HOPS."""
+    """The same, with orders that become seldom, longer leases where workers are many, and fewer
+    steps and tensors of less where ``scenario`` has more packets than MOST_HOPS."""
     faults = [
         replace(fault, every_growth=GROWTH) if fault.every_ms > 0 else fault
         for fault in scenario.fault
@@ -32,7 +35,9 @@ def bounded(scenario: Scenario) -> Scenario:
         if fewer == jobs:
             break
         jobs = fewer
-    return replace(scenario, fault=faults, job=jobs)
+    lease_s = max(scenario.controller.lease_s, sum(job.workers for job in jobs) / WORKERS_A_LEASE_S)
+    control = replace(scenario.controller, lease_s=min(lease_s, MOST_LEASE_S))
+    return replace(scenario, fault=faults, job=jobs, controller=control)
 
 
 def hops(job: JobSpec, values: int, cables: int) -> int:

@@ -102,7 +102,9 @@ class InaWindow final : public Window {
         if (pace_ <= 0.0 || shortest_ns_ <= 0.0 || unmarked_rounds_ > kPacedRounds) return {};
         const bool is_known = was_held_up_ && !doubles_;
         const double round_ns = is_known ? std::max(shortest_ns_, way_ns_ / kSpread) : shortest_ns_;
-        double rate = pace_ * window_ / round_ns;
+        // One a round trip at least: round trips tell also of who was late, and a small pace of
+        // such a one would hold the whole job up.
+        double rate = std::max(pace_ * window_, 1.0) / round_ns;
         if (doubles_) rate = capacity_ > 0.0 ? std::min(2.0 * rate, capacity_) : 2.0 * rate;
         const double grain = std::max(rate * kGrainNs, 1.0);
         const double burst =

@@ -243,3 +243,12 @@ def test_copies_leave_at_the_windows_pace(pace: float, at_once: int) -> None:
         again += lanes_due(one, now_ns)
     assert sorted(again) == list(range(40))
     assert now_ns < MS + 5 * RTT_NS
+
+
+def test_a_small_pace_lets_one_go_a_round_trip() -> None:
+    """Of a round trip that somebody's lateness made long, it would come to minutes."""
+    one = LossRecovery(LANES, RtoLimits(), Choice("ina", [("pace", 0.001)]))
+    one.sent(0, 0, VALUES, 0)
+    one.answered(0, 2_000 * MS)
+    one.sent(1, 1, VALUES, 2_000 * MS)
+    assert 2_000 * MS < one.paced_ns <= 4_000 * MS

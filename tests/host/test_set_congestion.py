@@ -14,9 +14,10 @@ from ina.congestion import Choice, Congestion
 from ina.extension.host import WorkerCore
 from ina.host import Session
 from ina.protocol.collective import Collective
+from ina.protocol.spec import ValueType
 from tests.worlds.fakes.udp_model import UdpModel, closing
 from tests.worlds.virtual.changes import Change
-from tests.worlds.virtual.cores import MS, worker_config
+from tests.worlds.virtual.cores import MS, SECOND, worker_config
 from tests.worlds.virtual.disturbed import VALUES, Job
 from tests.worlds.virtual.remapped import NEVER_NS, Mapped, Tensors, sessions_of
 from tests.worlds.virtual.star import Star, even, late, scattered
@@ -119,6 +120,19 @@ def test_each_share_has_its_part_of_a_cap_and_one_at_least(
     star = Star(1, slots=128, values=64, shares=[shares], window=Congestion("fixed").choice())
     star.workers[0].set_congestion(None, most)
     assert star.workers[0].in_flight_limit == limit
+
+
+def test_another_window_does_not_wait_for_the_formers_pace() -> None:
+    slow = Congestion("tests.worlds.virtual.windows:Kept", {"gap_ns": 3600 * SECOND})
+    core = WorkerCore(worker_config(0, 2, slots=16, values=64), congestion=slow.choice())
+    part = np.ones(64 * 8, np.int32)
+    what = Collective(ValueType.INT32, part.size)
+    core.submit(1, part.ctypes.data, part.ctypes.data, what, 0)
+    assert len(core.poll_transmit(MS)) == 1
+    assert not core.poll_transmit(2 * MS)
+    core.set_congestion(Congestion("fixed").choice(), 0)
+    assert core.next_deadline_ns(2 * MS) == 2 * MS
+    assert len(core.poll_transmit(2 * MS)) == 7
 
 
 def test_an_unknown_algorithm_or_option_changes_nothing() -> None:

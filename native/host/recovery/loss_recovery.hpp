@@ -80,8 +80,12 @@ class LossRecovery {
     // From now on no more than so many are in flight, whatever the window says; those that are
     // stay.
     void set_most(std::uint32_t packets) { most_ = packets; }
-    // From now on another window says; it knows nothing of what was.
-    void set_window(std::shared_ptr<congestion::Window> window) { window_ = std::move(window); }
+    // From now on another window says; it knows nothing of what was. Nothing waits for what the
+    // former's pace has put off.
+    void set_window(std::shared_ptr<congestion::Window> window) {
+        window_ = std::move(window);
+        pacer_ = {};
+    }
     // Decides which of the last packets sent again were lost, after a timeout in which another
     // answer might have come. A lane that goes on decides by itself.
     void settle(std::int64_t now_ns);

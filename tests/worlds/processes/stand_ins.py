@@ -58,7 +58,8 @@ spaces = [os.open("/proc/self/ns/" + name, os.O_RDONLY) for name in {spaces!r}]
 link.sendmsg([json.dumps(asked).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
              array.array("i", [0, 1, 2, *spaces]))])
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-    if signal.getsignal(number) is not signal.SIG_IGN:
+    # Below nohup, too, who takes up SIGHUP takes it up; and the fork ignores it as this does.
+    if number == signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
         signal.signal(number, lambda number, _: link.send(bytes([number])))
 code = int(link.recv(16) or b"-9")
 if code < 0:
