@@ -38,6 +38,18 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Recorder(config), "ina-record")
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """The fork server's start, ten seconds, is no test's: it imports while tests are collected.
+
+    With ``INA_FORKS_READY`` it is waited for. A process that runs tests by hand starts it when one
+    asks.
+    """
+    if hasattr(session.config, "workerinput") or "INA_FORKS_READY" in os.environ:
+        from tests.worlds.processes import forks
+
+        forks.begin()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Takes out what this machine cannot run, and what this run has no time for."""
     selection.select(config, items)

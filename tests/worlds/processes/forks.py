@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -41,6 +42,7 @@ def _end_with_parent() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+_READY_S = 120.0
 context = multiprocessing.get_context("forkserver")
 context.Process = _Child  # type: ignore[misc]
 
@@ -63,6 +65,13 @@ context.set_forkserver_preload(
         "tests.worlds.processes.forks",
     ]
 )
+
+
+def begin() -> None:
+    """Starts the server, if it has not been; with ``INA_FORKS_READY`` returns when it can fork."""
+    forkserver.ensure_running()
+    if "INA_FORKS_READY" in os.environ:
+        call(os.getpid, timeout_s=_READY_S)
 
 
 @dataclass
