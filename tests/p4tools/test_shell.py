@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ina.cli.main import run
+from ina.cli.switch import shell_env
 from ina.cli.switch.shell_env import shell_python
 from ina.p4 import compiled
 from ina.p4.info import read_p4info
@@ -141,3 +142,13 @@ def test_without_a_package_index(
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
     with pytest.raises(Exception, match="/proc/nowhere"):
         shell_python()
+
+
+@pytest.mark.parametrize(
+    ("version", "can"), [("22.3", False), ("23.0", True), ("24.1b1", True), ("26.dev0", True)]
+)
+def test_a_pip_of_any_version_is_looked_at(
+    version: str, can: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shell_env.metadata, "version", lambda _: version)
+    assert shell_env._pip_can_install_elsewhere() == can

@@ -64,12 +64,12 @@ def _install(home: Path, python: Path, wanted: tuple[str, ...]) -> None:
 
 
 def _pip_can_install_elsewhere() -> bool:
-    """Whether this Python has a pip that knows ``--python``."""
+    """Whether this Python has a pip that knows ``--python``, as all since 23 do."""
     try:
         version = metadata.version("pip")
     except metadata.PackageNotFoundError:
         return False
-    return tuple(map(int, version.split(".")[:2])) >= (22, 3)
+    return int(version.partition(".")[0]) >= 23  # what follows may be "1b1"
 
 
 def _run(command: list[str], what: str) -> None:
