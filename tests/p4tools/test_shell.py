@@ -150,5 +150,5 @@ def test_without_a_package_index(
 def test_a_pip_of_any_version_is_looked_at(
     version: str, can: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shell_env.metadata, "version", lambda _: version)
+    monkeypatch.setattr("importlib.metadata.version", lambda _: version)
     assert shell_env._pip_can_install_elsewhere() == can
