@@ -9,7 +9,14 @@ from msgspec.structs import replace
 
 from ina.sim.draw import draw
 from ina.sim.draw_bounded import MOST_HOPS, bounded, hops
-from ina.sim.scenario import FaultSpec, JobSpec, Scenario, TensorSpec, TopologySpec
+from ina.sim.scenario import (
+    ControllerSpec,
+    FaultSpec,
+    JobSpec,
+    Scenario,
+    TensorSpec,
+    TopologySpec,
+)
 
 SEEDS = 300
 KINDS = {
@@ -96,3 +103,9 @@ def test_orders_that_come_again_become_seldom() -> None:
     first, second = bounded(Scenario(job=[JobSpec(workers=1)], fault=[once, again])).fault
     assert first == once
     assert second.every_growth > 1
+
+
+@pytest.mark.parametrize(("workers", "lease_s"), [(4, 1.0), (16, 2.0), (32, 4.0), (64, 5.0)])
+def test_many_workers_have_longer_leases(workers: int, lease_s: float) -> None:
+    drawn = Scenario(controller=ControllerSpec(lease_s=1.0), job=[JobSpec(workers=workers)])
+    assert bounded(drawn).controller.lease_s == lease_s
