@@ -44,6 +44,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     With ``INA_FORKS_READY`` it is waited for. A process that runs tests by hand starts it when one
     asks.
     """
+    if session.config.rootpath != Path(__file__).parents[1]:
+        return  # another project's tests, with a copy of this file: tests/test_ci.py
     if hasattr(session.config, "workerinput") or "INA_FORKS_READY" in os.environ:
         from tests.worlds.processes import forks
 

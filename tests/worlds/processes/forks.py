@@ -8,6 +8,7 @@ other: it can be killed.
 from __future__ import annotations
 
 import atexit
+import functools
 import importlib
 import multiprocessing
 import os
@@ -30,6 +31,10 @@ from ina.cli.main import main
 class _Child(multiprocessing.context.ForkServerProcess):
     """Else a rank, switch or controller whose test is killed (Ctrl-C) goes on for good."""
 
+    def start(self) -> None:
+        ensure_running()
+        super().start()
+
     def run(self) -> None:
         threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
         super().run()
@@ -43,6 +48,8 @@ def _end_with_parent() -> None:
 
 
 _READY_S = 120.0
+_ENVIRON = dict(os.environ)
+"""The run's, not what a test has made of it."""
 context = multiprocessing.get_context("forkserver")
 context.Process = _Child  # type: ignore[misc]
 
@@ -67,9 +74,22 @@ context.set_forkserver_preload(
 )
 
 
+@functools.cache
+def ensure_running() -> None:
+    """Starts the server, once, in the environment that this process began with."""
+    now = dict(os.environ)
+    try:
+        os.environ.clear()
+        os.environ.update(_ENVIRON)
+        forkserver.ensure_running()
+    finally:
+        os.environ.clear()
+        os.environ.update(now)
+
+
 def begin() -> None:
-    """Starts the server, if it has not been; with ``INA_FORKS_READY`` returns when it can fork."""
-    forkserver.ensure_running()
+    """As a session of tests begins; with ``INA_FORKS_READY`` returns when the server can fork."""
+    ensure_running()
     if "INA_FORKS_READY" in os.environ:
         call(os.getpid, timeout_s=_READY_S)
 

@@ -24,13 +24,12 @@ import sys
 import tempfile
 import threading
 import traceback
-from multiprocessing import forkserver
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from tests.selection import LONG
-from tests.worlds.processes.forks import context
+from tests.worlds.processes.forks import context, ensure_running
 
 _SPACES = {"net": 0x4000_0000, "mnt": 0x0002_0000}
 """What ``ip netns exec`` changes, by its name below /proc/PID/ns: CLONE_NEWNET, CLONE_NEWNS."""
@@ -57,11 +56,20 @@ asked = dict(name=name, arguments=arguments, folder=os.getcwd(), environ=dict(os
 spaces = [os.open("/proc/self/ns/" + name, os.O_RDONLY) for name in {spaces!r}]
 link.sendmsg([json.dumps(asked).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
              array.array("i", [0, 1, 2, *spaces]))])
+def hand_on(number, _):
+    try:
+        link.send(bytes([number]))
+    except OSError:
+        pass  # it has ended
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     # Below nohup, too, who takes up SIGHUP takes it up; and the fork ignores it as this does.
     if number == signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-        signal.signal(number, lambda number, _: link.send(bytes([number])))
-code = int(link.recv(16) or b"-9")
+        signal.signal(number, hand_on)
+try:
+    said = link.recv(16)
+except ConnectionResetError:  # it ended before it read a signal; what it said comes after
+    said = link.recv(16)
+code = int(said or b"-9")
 if code < 0:
     signal.signal(-code, signal.SIG_DFL) if -code != signal.SIGKILL else None
     os.kill(os.getpid(), -code)
@@ -211,7 +219,7 @@ def python() -> str:
     """What to run in place of ``sys.executable``: its programs are forks, but in a long run."""
     if LONG:
         return sys.executable
-    forkserver.ensure_running()  # with this environment, not that of whoever runs it first
+    ensure_running()
     folder = Path(tempfile.mkdtemp(prefix="ina-forks-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return str(Forks(folder / "bin").folder / "python")
