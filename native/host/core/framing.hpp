@@ -19,13 +19,8 @@ struct Framing {
 
     static constexpr std::size_t kMostSuffixBytes = 32;
 
-    // Changes in a packet's prefix and suffix what is not the same in all, as a checksum; `inside`:
-    // its header and values.
-    using Seal = void (*)(std::uint8_t *prefix, const PacketView &inside, std::uint8_t *suffix);
-
     std::vector<std::uint8_t> prefix;
     std::vector<std::uint8_t> suffix = {};
-    Seal seal = nullptr;  // null: all packets' are the same
 
     std::size_t prefix_bytes() const { return prefix.size(); }
     std::size_t bytes() const { return prefix.size() + suffix.size(); }
@@ -38,7 +33,6 @@ struct Framing {
         std::uint8_t *const last = header + inside_bytes;
         std::copy(prefix.begin(), prefix.end(), first);
         std::copy(suffix.begin(), suffix.end(), last);
-        if (seal != nullptr) seal(first, {header, inside_bytes}, last);
         return {first, inside_bytes + bytes()};
     }
     // Header and values of what came. Of what is too short for what is around them: nothing.
