@@ -32,9 +32,11 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> str:
 def start(args: list[str], stdout: int, stderr: int) -> subprocess.Popen[str]:
     """A fork, but where what counts is the interpreter's own end: after few words, after many."""
     executable = sys.executable if args[0] == "--version" or "follow" in args else python()
+    # Else nothing would be left in a buffer when the interpreter ends.
+    environ = {name: it for name, it in os.environ.items() if name != "PYTHONUNBUFFERED"}
     return subprocess.Popen(
         [executable, "-m", "ina", *args], stdin=subprocess.DEVNULL,
-        stdout=stdout, stderr=stderr, text=True,
+        stdout=stdout, stderr=stderr, text=True, env=environ,
     )  # fmt: skip
 
 
