@@ -17,6 +17,8 @@ from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
 from ina.trees.mapping import Mapping as JobMapping
 
+_T = TypeVar("_T")
+
 
 class JobRow(msgspec.Struct, frozen=True):
     """What a job's row says in JSON, beside its number and its state."""
@@ -29,6 +31,15 @@ class JobRow(msgspec.Struct, frozen=True):
     first_operation: int
     placed: JobMapping | None
     change: Change | None
+
+
+def _made(of: type[_T], said: str) -> _T:
+    return of(said)  # type: ignore[call-arg]
+
+
+# Made here: msgspec crashes where two threads decode the first of a type at once.
+_JOB = msgspec.json.Decoder(JobRow, dec_hook=_made)
+_ENDPOINT = msgspec.json.Decoder(Endpoint, dec_hook=_made)
 
 
 class MemberRow(NamedTuple):
@@ -125,7 +136,7 @@ def get_jobs(db: Transaction, now_s: float) -> list[Job]:
     """Every job by number, without its members; ``now_s`` becomes when changes began."""
     found = []
     for number, state, text in db.execute("SELECT number, state, job FROM jobs ORDER BY number"):
-        row = _value(f"job {number}", text, JobRow)
+        row = _value(f"job {number}", text, _JOB)
         found.append(
             Job(
                 row.spec,
@@ -150,7 +161,7 @@ def get_members(db: Transaction, now_s: float) -> dict[int, dict[int, MemberRow]
     for job, rank, here, text, submitted, finished in db.execute(
         "SELECT job, rank, here, endpoint, submitted, finished FROM members ORDER BY job, rank"
     ):
-        where = _value(f"rank {rank} of job {job}", text, Endpoint)
+        where = _value(f"rank {rank} of job {job}", text, _ENDPOINT)
         has_said = not here and submitted is not None
         left = Departure(str(where), submitted, finished, now_s) if has_said else None
         found.setdefault(job, {})[rank] = MemberRow(where, bool(here), left)
@@ -166,12 +177,9 @@ def _said(value: object) -> str:
     return str(value)
 
 
-_T = TypeVar("_T")
-
-
-def _value(what: str, text: str, kind: type[_T]) -> _T:
+def _value(what: str, text: str, decoder: msgspec.json.Decoder[_T]) -> _T:
     try:
-        return msgspec.json.decode(text, type=kind, dec_hook=lambda of, said: of(said))
+        return decoder.decode(text)
     except (msgspec.MsgspecError, JobRequestError) as error:
         raise StoreError(f"{what} in the store cannot be read: {error}") from None
 

@@ -26,6 +26,10 @@ class _Said(msgspec.Struct):
     returns: bool = False
 
 
+# Made here: msgspec crashes where two threads decode the first of a type at once (two groups do).
+_DECODER = msgspec.msgpack.Decoder(_Said)
+
+
 @dataclass(frozen=True)
 class Agreed:
     """The same on all ranks."""
@@ -49,7 +53,7 @@ def agree(frozen: Frozen | InaError, peers: Peers, *, returns: bool = False) -> 
     mine.returns = returns
     exports = []
     for rank, message in enumerate(peers.gather(msgspec.msgpack.encode(mine))):
-        said = msgspec.msgpack.decode(message, type=_Said)
+        said = _DECODER.decode(message)
         if said.export is None:
             raise FallbackError(f"rank {rank} cannot go on: {said.error}")
         exports.append(said.export)
