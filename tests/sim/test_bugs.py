@@ -14,7 +14,7 @@ from ina.sim.reading import make
 from ina.sim.run import Simulation
 from ina.switch.targets import default_target
 from tests.sim.bug import Bug
-from tests.sim.bugs import compile_in, copy_to, find_extension, fuzz_in
+from tests.sim.bugs import TIME_S, compile_in, copy_to, find_extension, fuzz_in
 from tests.sim.number_bugs import NUMBER_BUGS
 from tests.sim.resize_bugs import RESIZE_BUGS
 from tests.sim.shared_bugs import SHARED_BUGS
@@ -52,6 +52,7 @@ def test_bugs_that_show_at_once_are_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(TIME_S)
 @pytest.mark.parametrize(
     "bug", [bug for bug in NEW_BUGS if bug.name not in QUICK], ids=lambda bug: bug.name
 )
