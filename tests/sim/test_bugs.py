@@ -37,7 +37,7 @@ def found(bug: Bug, folder: Path, seeds: int) -> str:
         compile_in(root, folder / "build")
     else:
         shutil.copy2(find_extension(), root / "ina")
-    return fuzz_in(root, seeds, mode=bug.seen_in).what
+    return fuzz_in(root, seeds, mode=bug.seen_in, fault=bug.seen_with).what
 
 
 def test_bugs_that_show_at_once_are_found(tmp_path: Path) -> None:
