@@ -14,12 +14,16 @@ from torch.futures import Future
 from ina.torch import pieces
 from ina.torch.dense import Loan, check_writable, memory_of
 from ina.torch.errors import OverlappingTensorError
+from tests.selection import LONG
 from tests.torch import layout_cases
 from tests.worlds.processes.launch import finish, launch, outcome, start
 
+DEADLINE_S = 900.0 if LONG else 270.0
 
+
+@pytest.mark.timeout(DEADLINE_S + 20)
 def test_collectives_of_any_layout(tmp_path: Path) -> None:
-    for wrong, seen in launch(layout_cases.all_of_them, 2, tmp_path / "w", deadline_s=280):
+    for wrong, seen in launch(layout_cases.all_of_them, 2, tmp_path / "w", deadline_s=DEADLINE_S):
         assert wrong == []
         assert seen["equal"] > 750
         assert seen["overlap refused"] > 150
