@@ -28,6 +28,15 @@ class Reduction(enum.IntEnum):
     AVERAGE = 1
 
 
+class Rounding(enum.IntEnum):
+    """How values become integers of few bits; those of whole words are rounded to the nearest."""
+
+    NEAREST = 0
+    """Half even."""
+    STOCHASTIC = 1
+    """Up as often as the value is near the upper integer."""
+
+
 REDUCTIONS = {"sum": Reduction.SUM, "avg": Reduction.AVERAGE}
 """By what users write."""
 _LABELS: dict[int, str] = {op: label for label, op in REDUCTIONS.items()}
@@ -45,6 +54,7 @@ class Collective(NamedTuple):
     kind: int = CollectiveKind.ALL_REDUCE
     root: int = 0
     """The rank that alone gets the result; 0 of kinds without one."""
+    rounding: int = Rounding.NEAREST
 
     def gets(self, rank: int) -> bool:
         """Whether this rank gets the values of the result."""
@@ -55,7 +65,8 @@ class Collective(NamedTuple):
         op = _LABELS.get(self.op, f"reduction {self.op}")
         name = _TYPES.get(self.value_type, f"type {self.value_type} ")
         to = "" if self.kind == CollectiveKind.ALL_REDUCE else f" to rank {self.root}"
-        return f"{op} of {name}[{self.elems}]{to}"
+        how = ", rounded stochastically" if self.rounding == Rounding.STOCHASTIC else ""
+        return f"{op} of {name}[{self.elems}]{to}{how}"
 
 
 Submitted = tuple[int, tuple[int, ...]]

@@ -91,12 +91,47 @@ class DropReason(IntEnum):
 
 
 class ValueType(IntEnum):
-    """Type of the tensor that the int32 values stand for."""
+    """Type of the tensor that the int32 values stand for, and how many of it are in each.
+
+    The lower two bits are the tensor's, the upper two the binary logarithm of how many.
+    """
 
     INT32 = 0  # the values themselves; sums wrap around
     FLOAT32 = 1  # IEEE 754 binary32, scaled by the block's exponent
     FLOAT16 = 2  # IEEE 754 binary16, scaled alike
     BFLOAT16 = 3  # the upper half of a binary32, scaled alike
+    FLOAT32_IN_16 = 5  # FLOAT32, two in a word of signed columns of 16 bits
+    FLOAT16_IN_16 = 6  # FLOAT16, two in a word
+    BFLOAT16_IN_16 = 7  # BFLOAT16, two in a word
+    FLOAT32_IN_8 = 9  # FLOAT32, four in a word of signed columns of 8 bits
+    FLOAT16_IN_8 = 10  # FLOAT16, four in a word
+    BFLOAT16_IN_8 = 11  # BFLOAT16, four in a word
+
+    @property
+    def element(self) -> ValueType:
+        """The tensor's."""
+        return ValueType(self & 3)
+
+    @property
+    def per_word(self) -> int:
+        """How many values an int32 word of a packet holds: 1, 2 or 4."""
+        return 1 << (self >> 2)
+
+    @property
+    def bits(self) -> int:
+        """Of a word, for each value: 32, 16 or 8."""
+        return 32 // self.per_word
+
+    def packed_in(self, bits: int) -> ValueType:
+        """The same tensor's in columns of so many bits; integers stay as they are.
+
+        Raises ValueError: not 32, 16 or 8.
+        """
+        if self.element == ValueType.INT32:
+            return self
+        if bits not in (32, 16, 8):
+            raise ValueError(f"columns of {bits} bits: there are 32, 16 and 8")
+        return ValueType(self.element | {32: 0, 16: 1, 8: 2}[bits] << 2)
 
 
 @dataclass(frozen=True)

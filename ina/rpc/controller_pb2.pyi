@@ -403,20 +403,22 @@ class NodeCounts(_message.Message):
     def __init__(self, contributions: _Optional[int] = ..., results: _Optional[int] = ..., replays: _Optional[int] = ..., passed_down: _Optional[int] = ..., duplicates: _Optional[int] = ..., stale: _Optional[int] = ..., flushes: _Optional[int] = ..., collisions: _Optional[int] = ..., bypassed: _Optional[int] = ..., late: _Optional[int] = ..., missed: _Optional[int] = ..., evictions: _Optional[int] = ...) -> None: ...
 
 class Operation(_message.Message):
-    __slots__ = ("number", "elems", "value_type", "reduction", "kind", "root")
+    __slots__ = ("number", "elems", "value_type", "reduction", "kind", "root", "rounding")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     ELEMS_FIELD_NUMBER: _ClassVar[int]
     VALUE_TYPE_FIELD_NUMBER: _ClassVar[int]
     REDUCTION_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     ROOT_FIELD_NUMBER: _ClassVar[int]
+    ROUNDING_FIELD_NUMBER: _ClassVar[int]
     number: int
     elems: int
     value_type: int
     reduction: int
     kind: int
     root: int
-    def __init__(self, number: _Optional[int] = ..., elems: _Optional[int] = ..., value_type: _Optional[int] = ..., reduction: _Optional[int] = ..., kind: _Optional[int] = ..., root: _Optional[int] = ...) -> None: ...
+    rounding: int
+    def __init__(self, number: _Optional[int] = ..., elems: _Optional[int] = ..., value_type: _Optional[int] = ..., reduction: _Optional[int] = ..., kind: _Optional[int] = ..., root: _Optional[int] = ..., rounding: _Optional[int] = ...) -> None: ...
 
 class HeartbeatRequest(_message.Message):
     __slots__ = ("name", "rank", "epoch", "member_key", "progress", "process")

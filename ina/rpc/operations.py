@@ -15,10 +15,11 @@ def message_of(number: int, what: Collective) -> pb2.Operation:
         reduction=what.op,
         kind=what.kind,
         root=what.root,
+        rounding=what.rounding,
     )
 
 
 def collective_of(operation: pb2.Operation) -> Collective:
     """What it said."""
     of = operation
-    return Collective(of.value_type, of.elems, of.reduction, of.kind, of.root)
+    return Collective(of.value_type, of.elems, of.reduction, of.kind, of.root, of.rounding)

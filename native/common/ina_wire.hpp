@@ -40,6 +40,12 @@ inline constexpr std::uint8_t kValueTypeInt32 = 0;
 inline constexpr std::uint8_t kValueTypeFloat32 = 1;
 inline constexpr std::uint8_t kValueTypeFloat16 = 2;
 inline constexpr std::uint8_t kValueTypeBfloat16 = 3;
+inline constexpr std::uint8_t kValueTypeFloat32In16 = 5;
+inline constexpr std::uint8_t kValueTypeFloat16In16 = 6;
+inline constexpr std::uint8_t kValueTypeBfloat16In16 = 7;
+inline constexpr std::uint8_t kValueTypeFloat32In8 = 9;
+inline constexpr std::uint8_t kValueTypeFloat16In8 = 10;
+inline constexpr std::uint8_t kValueTypeBfloat16In8 = 11;
 
 // Bytes from the header's start to the big-endian word that holds the field.
 inline constexpr std::size_t kVersionOffset = 0;

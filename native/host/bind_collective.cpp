@@ -13,22 +13,24 @@ namespace ina::host {
 namespace {
 
 Collective collective_of(const nb::tuple &numbers) {
-    if (numbers.size() != 5) throw std::invalid_argument("a collective has 5 numbers");
+    if (numbers.size() != 6) throw std::invalid_argument("a collective has 6 numbers");
     const int op = nb::cast<int>(numbers[2]);
     const int kind = nb::cast<int>(numbers[3]);
-    if (op < 0 || op > 1 || kind < 0 || kind >= kCollectiveKinds) {
+    const int rounding = nb::cast<int>(numbers[5]);
+    if (op < 0 || op > 1 || kind < 0 || kind >= kCollectiveKinds || rounding < 0 || rounding > 1) {
         throw std::invalid_argument("unknown collective: reduction " + std::to_string(op) +
-                                    ", kind " + std::to_string(kind));
+                                    ", kind " + std::to_string(kind) + ", rounding " +
+                                    std::to_string(rounding));
     }
     return {value_type_of(nb::cast<int>(numbers[0])), nb::cast<std::uint64_t>(numbers[1]),
             static_cast<Reduction>(op), static_cast<CollectiveKind>(kind),
-            nb::cast<std::uint16_t>(numbers[4])};
+            nb::cast<std::uint16_t>(numbers[4]), static_cast<Rounding>(rounding)};
 }
 
 }  // namespace
 
 ValueType value_type_of(int type) {
-    if (type < 0 || type > wire::kValueTypeBfloat16) {
+    if (!is_value_type(type)) {
         throw std::invalid_argument("unknown value type " + std::to_string(type));
     }
     return static_cast<ValueType>(type);
@@ -36,7 +38,8 @@ ValueType value_type_of(int type) {
 
 nb::tuple numbers_of(const Collective &what) {
     return nb::make_tuple(static_cast<int>(what.type), what.elems, static_cast<int>(what.op),
-                          static_cast<int>(what.kind), static_cast<int>(what.root));
+                          static_cast<int>(what.kind), static_cast<int>(what.root),
+                          static_cast<int>(what.rounding));
 }
 
 TensorRequest tensor_request(std::uint64_t id, std::uintptr_t in, std::uintptr_t out,

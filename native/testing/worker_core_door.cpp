@@ -88,7 +88,8 @@ class Bench {
     void submit() {
         if (tensors_.size() == kMostTensors) return;
         host::TensorRequest request;
-        request.type = static_cast<host::ValueType>(input_->byte() % 4);
+        const int type = input_->byte() % 12;
+        request.type = static_cast<host::ValueType>(host::is_value_type(type) ? type : type % 4);
         request.op = static_cast<host::Reduction>(input_->byte() % 2);
         request.elems = input_->byte() % (kMostElems + 1);
         const std::size_t bytes = request.elems * host::bytes_per_elem(request.type);

@@ -11,7 +11,7 @@ local WORKER_OFFSET = 6
 local VALUE_COUNT_OFFSET = 10
 local SEQ_OFFSET = 12
 local kinds = { [1] = "contribution", [2] = "result", [3] = "parameter", [4] = "control", [5] = "refusal" }
-local value_types = { [0] = "int32", [1] = "float32", [2] = "float16", [3] = "bfloat16" }
+local value_types = { [0] = "int32", [1] = "float32", [2] = "float16", [3] = "bfloat16", [5] = "float32_in_16", [6] = "float16_in_16", [7] = "bfloat16_in_16", [9] = "float32_in_8", [10] = "float16_in_8", [11] = "bfloat16_in_8" }
 local fields = {
     version = ProtoField.uint8("ina.version", "version", base.DEC, nil, 0xf0),
     kind = ProtoField.uint8("ina.kind", "kind", base.DEC, kinds, 0xf),

@@ -25,6 +25,7 @@ def _constants(
 def render() -> str:
     """Returns the text of ``ina/p4/shared/ina_header.p4``."""
     rows = [(f"bit<{field.bits}>", f"{field.name};", field.meaning) for field in spec.FIELDS]
+    whole_words = [it for it in spec.ValueType if it == it.element]
     type_width, name_width = (max(len(row[column]) for row in rows) for column in (0, 1))
     fields = [
         f"    {bits:<{type_width}} {name:<{name_width}} // {meaning}"
@@ -49,7 +50,8 @@ def render() -> str:
         "",
         *_constants("FLAG", _field_bits("flags"), spec.Flag, "0x{:02x}"),
         "",
-        *_constants("VALUE_TYPE", _field_bits("value_type"), spec.ValueType),
+        # How many values are in a word is nothing to a switch.
+        *_constants("VALUE_TYPE", _field_bits("value_type"), whole_words),
         "",
         "// Index of the counter of dropped INA packets.",
         *_constants("DROP", 8, spec.DropReason),

@@ -11,7 +11,7 @@ from scapy.packet import Packet, bind_layers
 
 UDP_PORT = 17760
 KINDS = {1: 'contribution', 2: 'result', 3: 'parameter', 4: 'control', 5: 'refusal'}
-VALUE_TYPES = {0: 'int32', 1: 'float32', 2: 'float16', 3: 'bfloat16'}
+VALUE_TYPES = {0: 'int32', 1: 'float32', 2: 'float16', 3: 'bfloat16', 5: 'float32_in_16', 6: 'float16_in_16', 7: 'bfloat16_in_16', 9: 'float32_in_8', 10: 'float16_in_8', 11: 'bfloat16_in_8'}
 FLAGS = ['resend', 'collision', 'ecn', 'overflow', 'non_finite', 'partial', 'replay', 'wanted']
 
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "host/core/codec.hpp"
+#include "host/core/packed.hpp"
 #include "host/core/round_claims.hpp"
 
 namespace ina::host {
@@ -66,8 +66,7 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
         // will be sent once more.
         if (is_float(type)) summed = summed && lane.exponent != 0 && !lane.non_finite;
         if (summed) {
-            filled = codec_of(type).write(kernels_, {type, lane.exponent, config_.summands},
-                                          tensor.chunk_in(lane.chunk),
+            filled = codec_of(type).write(block_of(lane), tensor.chunk_in(lane.chunk),
                                           tensor.chunk_elems(lane.chunk), wire_values);
         }
         if (lane.is_half()) take_half(wire_values, filled, static_cast<IntegerPart>(lane.exponent));
@@ -88,6 +87,16 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
     lane.packet_bytes = wire::packet_bytes(header.value_count);
 }
 
+Block ChunkCodec::block_of(const Lane &lane) const {
+    const Tensor &tensor = *lane.tensor;
+    Block block{tensor.request.type, lane.exponent, config_.summands, tensor.request.rounding};
+    if (block.rounding == Rounding::kStochastic) {
+        block.key = rounding_key(tensor.request.id, lane.chunk * tensor.values_per_chunk,
+                                 static_cast<std::uint32_t>(config_.rank));
+    }
+    return block;
+}
+
 // Puts the exponent of what the lane sends next into the header.
 void ChunkCodec::announce_next(Lane &lane, wire::Header &header) const {
     const auto [tensor, chunk] = schedule_.ahead(lane);
@@ -105,7 +114,7 @@ void ChunkCodec::announce_next(Lane &lane, wire::Header &header) const {
 BlockScan ChunkCodec::scan(const Tensor &tensor, std::uint64_t chunk) const {
     const std::uint8_t *const values = tensor.chunk_in(chunk);
     prefetch_scan(values, tensor.chunk_bytes(chunk));
-    return kernels_.scan(tensor.request.type, values, tensor.chunk_elems(chunk));
+    return kernels_.scan(element_of(tensor.request.type), values, tensor.chunk_elems(chunk));
 }
 
 ChunkCodec::Verdict ChunkCodec::judge(const Lane &lane, const wire::Header &header,
@@ -199,9 +208,7 @@ void ChunkCodec::read_sums(const Lane &lane, const wire::Header &header, const s
         values = sums;
     }
     const int divisor = request.op == Reduction::kAverage ? config_.divisor : 1;
-    codec_of(request.type)
-        .read(kernels_, {request.type, lane.exponent, config_.summands}, values, elems, divisor,
-              out);
+    codec_of(request.type).read(block_of(lane), values, elems, divisor, out);
 }
 
 }  // namespace ina::host

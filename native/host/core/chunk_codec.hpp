@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/ina_wire.hpp"
+#include "host/core/codec.hpp"
 #include "host/core/integers.hpp"
 #include "host/core/lane.hpp"
 #include "host/core/quantize.hpp"
@@ -55,6 +56,7 @@ class ChunkCodec {
 
   private:
     void announce_next(Lane &lane, wire::Header &header) const;
+    Block block_of(const Lane &lane) const;
     BlockScan scan(const Tensor &tensor, std::uint64_t chunk) const;
     bool fits(const Lane &lane, const wire::Header &header) const;
     bool verifies(const Lane &lane, const wire::Header &header, const std::uint8_t *values) const;

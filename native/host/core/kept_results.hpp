@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "host/core/lane.hpp"
@@ -27,6 +28,19 @@ class KeptResults {
     // lanes 0: keeps none but those in their tensors.
     KeptResults(std::uint32_t lanes, std::size_t values_bytes)
         : values_bytes_(values_bytes), memory_(values_bytes * lanes) {}
+
+    // A tensor comes whose chunks have so many bytes: packed, more than a packet's values.
+    void make_room(std::size_t chunk_bytes) {
+        if (memory_.empty() || chunk_bytes <= values_bytes_) return;
+        const std::size_t lanes = memory_.size() / values_bytes_;
+        std::vector<std::uint8_t> wider(chunk_bytes * lanes);
+        for (std::size_t i = 0; i < lanes; ++i) {
+            std::memcpy(wider.data() + chunk_bytes * i, memory_.data() + values_bytes_ * i,
+                        values_bytes_);
+        }
+        memory_ = std::move(wider);
+        values_bytes_ = chunk_bytes;
+    }
 
     // What a round on a lane brought.
     enum class Brought : std::uint8_t {
@@ -84,7 +98,7 @@ class KeptResults {
     }
 
   private:
-    std::size_t values_bytes_;  // of a packet
+    std::size_t values_bytes_;  // of a chunk, at most
     std::vector<std::uint8_t> memory_;
 };
 

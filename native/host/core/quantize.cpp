@@ -1,34 +1,14 @@
 #include "host/core/quantize.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <type_traits>
 
 #include "host/core/float_formats.hpp"
 #include "host/core/half_vectors.hpp"
+#include "host/core/unaligned.hpp"
 
 namespace ina::host {
 namespace {
-
-template <class T>
-INA_ALWAYS_INLINE T load(const void *base, std::size_t index) {
-    T value;
-    std::memcpy(&value, static_cast<const std::uint8_t *>(base) + index * sizeof(T), sizeof value);
-    return value;
-}
-
-template <class T>
-INA_ALWAYS_INLINE void store(void *base, std::size_t index, T value) {
-    std::memcpy(static_cast<std::uint8_t *>(base) + index * sizeof(T), &value, sizeof value);
-}
-
-INA_ALWAYS_INLINE std::uint32_t big_endian(std::uint32_t value) {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    return __builtin_bswap32(value);
-#else
-    return value;
-#endif
-}
 
 // 2^e is the next power of two above x: one more than x's exponent field. Subnormals are clamped.
 std::uint8_t biased_exponent(float magnitude) {
@@ -114,9 +94,8 @@ INA_ALWAYS_INLINE BlockScan scan_any(ValueType type, const void *tensor, std::si
         case ValueType::kFloat32: return scan_body<Float32>(tensor, elems);
         case ValueType::kFloat16: return scan_body<Float16>(tensor, elems);
         case ValueType::kBfloat16: return scan_body<Bfloat16>(tensor, elems);
-        case ValueType::kInt32: break;
+        default: return {};  // int32
     }
-    return {};
 }
 
 INA_ALWAYS_INLINE void quantize_any(ValueType type, const void *tensor, std::size_t elems,
@@ -125,7 +104,7 @@ INA_ALWAYS_INLINE void quantize_any(ValueType type, const void *tensor, std::siz
         case ValueType::kFloat32: return quantize_body<Float32>(tensor, elems, scale, wire);
         case ValueType::kFloat16: return quantize_body<Float16>(tensor, elems, scale, wire);
         case ValueType::kBfloat16: return quantize_body<Bfloat16>(tensor, elems, scale, wire);
-        case ValueType::kInt32: return swap_body(tensor, elems, wire);
+        default: return swap_body(tensor, elems, wire);  // int32
     }
 }
 
@@ -139,7 +118,7 @@ INA_ALWAYS_INLINE void dequantize_any(ValueType type, const std::uint8_t *wire, 
             return dequantize_body<Float16>(wire, elems, how.inverse_scale, factor, tensor);
         case ValueType::kBfloat16:
             return dequantize_body<Bfloat16>(wire, elems, how.inverse_scale, factor, tensor);
-        case ValueType::kInt32:
+        default:  // int32
             if (how.divisor == 1) return swap_body(wire, elems, tensor);
             return divide_body(wire, elems, how.divisor, tensor);
     }
@@ -240,11 +219,11 @@ const Kernels &best_kernels() {
 }
 
 void fill_nan(ValueType type, void *tensor, std::size_t elems) {
-    switch (type) {
+    switch (element_of(type)) {
         case ValueType::kFloat32: return fill(tensor, elems, Float32::kNan);
         case ValueType::kFloat16: return fill(tensor, elems, Float16::kNan);
         case ValueType::kBfloat16: return fill(tensor, elems, Bfloat16::kNan);
-        case ValueType::kInt32: return;
+        default: return;  // int32 has none
     }
 }
 

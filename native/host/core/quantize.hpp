@@ -20,11 +20,30 @@ enum class ValueType : std::uint8_t {
     kFloat32 = wire::kValueTypeFloat32,
     kFloat16 = wire::kValueTypeFloat16,
     kBfloat16 = wire::kValueTypeBfloat16,
+    // Two or four in a word (packed.hpp).
+    kFloat32In16 = wire::kValueTypeFloat32In16,
+    kFloat16In16 = wire::kValueTypeFloat16In16,
+    kBfloat16In16 = wire::kValueTypeBfloat16In16,
+    kFloat32In8 = wire::kValueTypeFloat32In8,
+    kFloat16In8 = wire::kValueTypeFloat16In8,
+    kBfloat16In8 = wire::kValueTypeBfloat16In8,
 };
 
-inline bool is_float(ValueType type) { return type != ValueType::kInt32; }
-inline std::size_t bytes_per_elem(ValueType type) {
-    return type == ValueType::kInt32 || type == ValueType::kFloat32 ? 4 : 2;
+// The tensor's type is the lower two bits, the binary logarithm of how many are in a word the upper.
+inline constexpr ValueType element_of(ValueType type) {
+    return static_cast<ValueType>(static_cast<std::uint8_t>(type) & 3);
+}
+inline constexpr std::uint32_t values_per_word(ValueType type) {
+    return 1u << (static_cast<std::uint8_t>(type) >> 2);
+}
+inline constexpr bool is_value_type(int type) {
+    return type >= 0 && (type >> 2) < 3 && (type < 4 || (type & 3) != 0);
+}
+
+inline constexpr bool is_float(ValueType type) { return type != ValueType::kInt32; }
+inline constexpr std::size_t bytes_per_elem(ValueType type) {
+    const ValueType element = element_of(type);
+    return element == ValueType::kInt32 || element == ValueType::kFloat32 ? 4 : 2;
 }
 
 struct BlockScan {
@@ -47,7 +66,8 @@ struct Dequantization {
     int divisor = 1;             // float: times (float32)(1/n); int32: truncating division
 };
 
-// One instruction set's kernels. Tensor pointers need no alignment; `wire` holds elems * 4 bytes.
+// One instruction set's kernels, of whole words: no type that is packed. Tensor pointers need no
+// alignment; `wire` holds elems * 4 bytes.
 struct Kernels {
     const char *name;
     // Largest finite magnitude's exponent and whether anything is not finite. Not for int32.

@@ -56,7 +56,7 @@ class SubmissionOrder {
         digest_.add(request);
         Submission submission;
         submission.request = request;
-        const std::uint32_t per_chunk = values_per_packet_ * codec_of(request.type).values_per_word;
+        const std::uint32_t per_chunk = values_per_packet_ * codec_of(request.type).per_word;
         if (request.elems > 0) submission.place = placement_.next(request, per_chunk);
         submission.first_order = next_order_;
         submission.digest = digest_.value();

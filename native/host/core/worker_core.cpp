@@ -32,6 +32,7 @@ void WorkerCore::submit(const Submission &submission, std::int64_t now_ns) {
     if (tensors_.count(id) > 0) {
         throw std::invalid_argument("tensor id is in use: " + std::to_string(id));
     }
+    kept_.make_room(submission.chunk_bytes(0));
     const Place &place = submission.place;
     Tensor *tensor = nullptr;  // until a lane of ours has a part of it
     for (std::uint32_t i = 0; i < place.lanes(window_); ++i) {
