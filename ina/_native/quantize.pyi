@@ -4,6 +4,27 @@ def quantize(kernels: str, value_type: int, tensor: int, elems: int, scale: floa
 def dequantize(
     kernels: str, value_type: int, wire: bytes, inverse_scale: float, divisor: int, tensor: int
 ) -> None: ...
+def pack(
+    kernels: str,
+    value_type: int,
+    tensor: int,
+    elems: int,
+    exponent: int,
+    summands: int,
+    key: int,
+) -> bytes: ...
+def unpack(
+    kernels: str,
+    value_type: int,
+    words: bytes,
+    exponent: int,
+    summands: int,
+    divisor: int,
+    tensor: int,
+    elems: int,
+) -> None: ...
+def rounding_key(tensor: int, first_elem: int, rank: int) -> int: ...
+def column_limit(bits: int, summands: int) -> int: ...
 def convert_blocks(
     what: str, value_type: int, tensor: int, wire: int, elems: int, block_elems: int, rounds: int
 ) -> int: ...

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "host/bind.hpp"
+#include "host/core/packed.hpp"
 #include "host/core/quantize.hpp"
 
 namespace nb = nanobind;
@@ -55,6 +56,43 @@ void dequantize(const std::string &kernels, int type, const nb::bytes &wire, flo
                                       static_cast<const std::uint8_t *>(wire.data()),
                                       wire.size() / wire::kValueBytes, {inverse_scale, divisor},
                                       reinterpret_cast<void *>(tensor));
+}
+
+const PackedKernels &packed_kernels_named(const std::string &name) {
+    for (const PackedKernels *kernels : available_packed_kernels()) {
+        if (name == kernels->name) return *kernels;
+    }
+    throw std::invalid_argument("this processor has no kernels named '" + name + "'");
+}
+
+// `type` says how many are in a word; `key`: of stochastic rounding, negative: to the nearest.
+nb::bytes pack(const std::string &kernels, int type, std::uintptr_t tensor, std::size_t elems,
+               int exponent, int summands, std::int64_t key) {
+    const ValueType packed = value_type_of(type);
+    Packing how = packing_of(packed, static_cast<std::uint8_t>(exponent), summands);
+    if (key >= 0) {
+        how.rounding = Rounding::kStochastic;
+        how.key = static_cast<std::uint32_t>(key);
+    }
+    const std::size_t columns = values_per_word(packed);
+    std::vector<std::uint8_t> words((elems + columns - 1) / columns * wire::kValueBytes);
+    packed_kernels_named(kernels).pack(element_of(packed), reinterpret_cast<const void *>(tensor),
+                                       elems, how, words.data());
+    return nb::bytes(words.data(), words.size());
+}
+
+void unpack(const std::string &kernels, int type, const nb::bytes &words, int exponent,
+            int summands, int divisor, std::uintptr_t tensor, std::size_t elems) {
+    const ValueType packed = value_type_of(type);
+    const std::size_t columns = values_per_word(packed);
+    if (words.size() != (elems + columns - 1) / columns * wire::kValueBytes) {
+        throw std::invalid_argument(std::to_string(elems) + " values of " +
+                                    std::to_string(words.size()) + " bytes");
+    }
+    const Packing how = packing_of(packed, static_cast<std::uint8_t>(exponent), summands);
+    packed_kernels_named(kernels).unpack(
+        element_of(packed), static_cast<const std::uint8_t *>(words.data()), elems, how.bits,
+        {1.0f / how.scale, divisor}, reinterpret_cast<void *>(tensor));
 }
 
 enum class Conversion { kScan, kQuantize, kDequantize };
@@ -121,6 +159,13 @@ void bind_quantize(nb::module_ &m) {
           nb::arg("elems"), nb::arg("scale"));
     m.def("dequantize", &dequantize, nb::arg("kernels"), nb::arg("value_type"), nb::arg("wire"),
           nb::arg("inverse_scale"), nb::arg("divisor"), nb::arg("tensor"));
+    m.def("pack", &pack, nb::arg("kernels"), nb::arg("value_type"), nb::arg("tensor"),
+          nb::arg("elems"), nb::arg("exponent"), nb::arg("summands"), nb::arg("key"));
+    m.def("unpack", &unpack, nb::arg("kernels"), nb::arg("value_type"), nb::arg("words"),
+          nb::arg("exponent"), nb::arg("summands"), nb::arg("divisor"), nb::arg("tensor"),
+          nb::arg("elems"));
+    m.def("rounding_key", &rounding_key, nb::arg("tensor"), nb::arg("first_elem"), nb::arg("rank"));
+    m.def("column_limit", &column_limit, nb::arg("bits"), nb::arg("summands"));
     m.def("block_scale", &block_scale, nb::arg("exponent"), nb::arg("workers"));
     m.def("convert_blocks", &convert_blocks, nb::arg("what"), nb::arg("value_type"),
           nb::arg("tensor"), nb::arg("wire"), nb::arg("elems"), nb::arg("block_elems"),
