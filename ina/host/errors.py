@@ -13,6 +13,10 @@ class UnsupportedOpError(InvalidInputError):
     """The reduction is neither "sum" nor "avg"."""
 
 
+class HeadroomError(InvalidInputError):
+    """The values travel in too few bits for the sum of so many workers."""
+
+
 class InvalidArrayError(InvalidInputError):
     """The array's memory layout does not fit, or `out` does not match it."""
 

@@ -12,6 +12,7 @@ from ina.host.arrays import VALUE_TYPES, Array
 from ina.host.errors import RecoveryError
 from ina.host.recovery import Export, Lane, MappedLanes, Pending, Transfer
 from ina.host.ticket import Ticket
+from ina.protocol.coding import values_per_word
 from ina.protocol.collective import Collective
 from ina.protocol.spec import ValueType
 
@@ -21,7 +22,7 @@ _DTYPES = {value_type: dtype for dtype, value_type in VALUE_TYPES.items()}
 class Frozen:
     """What Session.freeze() returns; :mod:`ina.host.recovery` says how to use it. Not thread-safe.
 
-    Ranges of chunks are (first, end) in chunks of `export.chunk_elems` elements; an operation's
+    Ranges of chunks are (first, end) in chunks of `export.chunk_words` words; an operation's
     last chunk may be shorter. All methods raise RecoveryError when they are asked for what is not
     there.
     """
@@ -89,8 +90,9 @@ class Frozen:
 
     def _view(self, tensor: PendingTensor, address: int, chunks: tuple[int, int]) -> Array:
         what = Collective(*tensor.collective)
-        dtype = _DTYPES[ValueType(what.value_type)]
-        begin, end = chunks[0] * self.export.chunk_elems, chunks[1] * self.export.chunk_elems
+        dtype = _DTYPES[ValueType(what.value_type).element]
+        chunk_elems = self.export.chunk_words * values_per_word(what.value_type)
+        begin, end = chunks[0] * chunk_elems, chunks[1] * chunk_elems
         end = min(end, what.elems)
         if not 0 <= begin < end:
             raise RecoveryError(f"operation {tensor.operation} has no chunks {chunks}")
@@ -115,7 +117,7 @@ def export_of(ticket: Ticket, submitted: int, transport: TransportEngine) -> Exp
         epoch=ticket.epoch,
         rank=ticket.rank,
         world_size=ticket.world_size,
-        chunk_elems=ticket.values_per_packet,
+        chunk_words=ticket.values_per_packet,
         submitted=submitted,
         mappings=mappings,
         pending=operations,

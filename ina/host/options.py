@@ -13,6 +13,7 @@ from ina.host.member.latch import OnFailure
 from ina.host.node import NodeOfHost
 from ina.host.stop import Stop
 from ina.host.wishes import NO_WISHES, Wishes
+from ina.protocol.coding import checked_coding
 from ina.protocol.dscp import checked_dscp
 from ina.protocol.verify import Verify
 
@@ -54,6 +55,8 @@ class WorkerOptions:
     """Of its packets, 0 to 63; None: its tenant's."""
     congestion: Congestion | None = None
     """How many packets are in flight; None: as the controller's configuration has it."""
+    wire: str = "32"
+    """How its float arrays travel where a call does not say: one of ina.protocol.coding.CODINGS."""
     threads: int = 0
     """That drive its packets, 1, 2, 4 or 8, fewer where fewer packets may be in flight, and one
     over shared memory; 0: one for each four cores, 1 to 4."""
@@ -86,6 +89,7 @@ class WorkerOptions:
         thread_counts.check_threads("threads", self.threads)
         if self.dscp is not None:
             checked_dscp("dscp", self.dscp)
+        checked_coding("wire", self.wire)
 
 
 USUAL = WorkerOptions()

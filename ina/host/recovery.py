@@ -32,6 +32,7 @@ import numpy as np
 
 from ina.host.arrays import Array
 from ina.host.errors import RecoveryError
+from ina.protocol.coding import values_per_word
 from ina.protocol.collective import Collective
 
 Ranges = tuple[tuple[int, int], ...]
@@ -76,7 +77,7 @@ class Export:
     epoch: int  # the job's, not that of a mapping
     rank: int
     world_size: int
-    chunk_elems: int
+    chunk_words: int  # a packet's: of values that travel packed a chunk has two or four times them
     submitted: int  # operations so far, done or not
     mappings: tuple[MappedLanes, ...]  # one, or while it changes the older one and the newer
     pending: tuple[Pending, ...]  # in the order of submission
@@ -126,7 +127,7 @@ def plan(exports: Sequence[Export]) -> Plan:
     submitted = min(export.submitted for export in by_rank)
     operations = sorted({p.operation for export in by_rank for p in export.pending})
     for late in (p for export in by_rank for p in export.pending if p.operation > submitted):
-        if late.undone != ((0, _chunks(late.what.elems, by_rank[0].chunk_elems)),):
+        if late.undone != ((0, _chunks(late.what, by_rank[0].chunk_words)),):
             raise RecoveryError(
                 f"operation {late.operation} is done in part, but not all ranks submitted it"
             )
@@ -147,7 +148,7 @@ def _check(exports: Sequence[Export]) -> list[Export]:
     if not by_rank or [export.rank for export in by_rank] != list(range(by_rank[0].world_size)):
         ranks = [export.rank for export in by_rank]
         raise RecoveryError(f"each rank's export is needed once, got those of {ranks}")
-    places = {(e.job, e.epoch, e.world_size, e.chunk_elems) for e in by_rank}
+    places = {(e.job, e.epoch, e.world_size, e.chunk_words) for e in by_rank}
     if len(places) != 1:
         raise RecoveryError(f"the exports are of different jobs or incarnations: {sorted(places)}")
     return by_rank
@@ -257,5 +258,5 @@ def _without(ranges: Ranges, chunks: set[int], what: str) -> Ranges:
     return tuple(left)
 
 
-def _chunks(elems: int, chunk_elems: int) -> int:
-    return -(-elems // chunk_elems)
+def _chunks(what: Collective, chunk_words: int) -> int:
+    return -(-what.elems // (chunk_words * values_per_word(what.value_type)))

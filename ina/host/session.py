@@ -16,7 +16,12 @@ from ina.host import arrays, at_exit, failure, metrics
 from ina.host import threads as thread_counts
 from ina.host.arrays import Array
 from ina.host.client import GrpcWire, process_name
-from ina.host.errors import OperationTimeoutError, SessionClosedError, TransportError
+from ina.host.errors import (
+    HeadroomError,
+    OperationTimeoutError,
+    SessionClosedError,
+    TransportError,
+)
 from ina.host.first_line import describe
 from ina.host.frozen import Frozen
 from ina.host.halts import HaltWatch
@@ -34,6 +39,7 @@ from ina.host.thread_driver import ThreadDriver
 from ina.host.ticket import Ticket, check_world, tell_unused
 from ina.host.udp import UdpLink
 from ina.host.watcher import Watcher
+from ina.protocol.coding import MOST_WORKERS, checked_coding, too_narrow
 from ina.protocol.collective import Collective, CollectiveKind
 
 _log = logging.getLogger(__name__)
@@ -66,6 +72,7 @@ class Session:
         self._watcher: Watcher | None = None
         self._lock = threading.Lock()
         self._wire = None if joined is None else joined.client.wire
+        self._coding = options.wire
         name = f"{ticket.job_name}-{ticket.rank}"
         self._driver = driver = driver or ThreadDriver(name)
         manner = Manner.of(options, ticket, link)
@@ -141,10 +148,13 @@ class Session:
         `controller`: several addresses, separated by commas, are tried in turn until one is the
         primary. While none answers this tries again; `options.timeout_s` bounds it all.
 
-        Raises WorldSizeError, InvalidInputError, ControllerError, ControllerTimeoutError,
-        TransportError, MetricsAddressError, MetricsListenError.
+        Raises WorldSizeError, InvalidInputError, HeadroomError, ControllerError,
+        ControllerTimeoutError, TransportError, MetricsAddressError, MetricsListenError.
         """
         check_world(rank, world_size)
+        bits = checked_coding("wire", options.wire).bits
+        if world_size > MOST_WORKERS[bits]:
+            raise HeadroomError(f"job {job!r} rank {rank}: {too_narrow(bits, world_size)}")
         metrics.start_from_environ()  # with INA_METRICS=host:port, for the whole process
         request = JoinRequest(job, rank, world_size, options)
         driver = ThreadDriver(f"{job}-{rank}")
@@ -180,30 +190,52 @@ class Session:
         *,
         out: Array | None = ...,
         async_op: Literal[False] = ...,
+        wire: str | None = ...,
     ) -> Array: ...
     @overload
     def all_reduce(
-        self, array: Array, op: str = ..., *, out: Array | None = ..., async_op: Literal[True]
+        self,
+        array: Array,
+        op: str = ...,
+        *,
+        out: Array | None = ...,
+        async_op: Literal[True],
+        wire: str | None = ...,
     ) -> Handle[Array]: ...
     @overload
     def all_reduce(
-        self, array: Array, op: str = ..., *, out: Array | None = ..., async_op: bool
+        self,
+        array: Array,
+        op: str = ...,
+        *,
+        out: Array | None = ...,
+        async_op: bool,
+        wire: str | None = ...,
     ) -> Array | Handle[Array]: ...
     def all_reduce(
-        self, array: Array, op: str = "sum", *, out: Array | None = None, async_op: bool = False
+        self,
+        array: Array,
+        op: str = "sum",
+        *,
+        out: Array | None = None,
+        async_op: bool = False,
+        wire: str | None = None,
     ) -> Array | Handle[Array]:
         """Sum (or average, op "avg") the workers' arrays; every rank gets the same bits.
 
         `array`: C-contiguous, any shape; float32, float16, ml_dtypes.bfloat16 or int32. `out`:
         where the result goes, same dtype and shape; `array` itself for in place; by default a new
         array. int32 sums wrap; docs/host.md has the error bound of floats. With `async_op` returns
-        a Handle.
+        a Handle. `wire`: how floats travel, "32", "16", "8", "16-stochastic" or "8-stochastic", the
+        same on all ranks; None: as the session's options say.
 
-        Raises UnsupportedDtypeError, UnsupportedOpError, InvalidArrayError, OperationTimeoutError,
-        SessionClosedError, JobFailedError: WorkerLostError, JobEvictedError, SwitchLostError,
-        RanksDifferError, JobEndedError, CorruptedSumError, WindowError.
+        Raises UnsupportedDtypeError, UnsupportedOpError, InvalidArrayError, InvalidInputError,
+        HeadroomError, OperationTimeoutError, SessionClosedError, JobFailedError: WorkerLostError,
+        JobEvictedError, SwitchLostError, RanksDifferError, JobEndedError, CorruptedSumError,
+        WindowError.
         """
-        what = Collective(arrays.check_input(array), array.size, arrays.reduction(op))
+        coding = checked_coding("wire", self._coding if wire is None else wire)
+        what = coding.of(Collective(arrays.check_input(array), array.size, arrays.reduction(op)))
         result = arrays.prepare_output(array, out)
         operation = self._submit(array.ctypes.data, result.ctypes.data, what, (array, result))
         handle = Handle(self, operation, result, array)
@@ -249,7 +281,8 @@ class Session:
                 f" 0..{self.ticket.world_size - 1}"
             )
         type_, kind = arrays.check_input(array), CollectiveKind.REDUCE
-        what = Collective(type_, array.size, arrays.reduction(op), kind, root)
+        coding = checked_coding("wire", self._coding)
+        what = coding.of(Collective(type_, array.size, arrays.reduction(op), kind, root))
         result = arrays.prepare_output(array, out) if what.gets(self.ticket.rank) else None
         to = 0 if result is None else result.ctypes.data
         operation = self._submit(array.ctypes.data, to, what, (array, result))

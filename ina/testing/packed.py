@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ina.protocol.coding import Coding
 from ina.protocol.collective import Rounding
+from ina.testing import numerics
 from ina.testing.numerics import Array, block_exponent, exact_result
 
 Words = NDArray[np.int32]
@@ -90,24 +92,20 @@ def integers(
 
 
 def all_reduce(
-    parts: Sequence[Array],
-    op: str,
-    words: int,
-    bits: int,
-    *,
-    rounding: Rounding = Rounding.NEAREST,
-    tensor: int = 1,
+    parts: Sequence[Array], op: str, words: int, coding: Coding, tensor: int = 1
 ) -> Array:
-    """What every rank must get, bit for bit.
+    """What every rank must get, bit for bit, whatever the coding.
 
     ``words``: of a packet. ``tensor``: its number in the order of submission, from 1.
     """
+    if coding.bits == 32 or parts[0].dtype == np.int32:
+        return numerics.all_reduce(parts, op, words)
     out = np.empty_like(parts[0])
-    per_chunk = words * (32 // bits)
+    bits, per_chunk = coding.bits, words * (32 // coding.bits)
     for first in range(0, out.size, per_chunk):
         chunk = slice(first, first + per_chunk)
         keys = None
-        if rounding == Rounding.STOCHASTIC:
+        if coding.rounding == Rounding.STOCHASTIC:
             keys = [rounding_key(tensor, first, rank) for rank in range(len(parts))]
         out[chunk] = _chunk([part[chunk] for part in parts], op, bits, keys)
     return out
@@ -140,15 +138,14 @@ def _chunk(parts: Sequence[Array], op: str, bits: int, keys: Sequence[int] | Non
     return result
 
 
-def error_bound(
-    parts: Sequence[Array], op: str, words: int, bits: int, rounding: Rounding
-) -> NDArray[np.float64]:
+def error_bound(parts: Sequence[Array], op: str, words: int, coding: Coding) -> NDArray[np.float64]:
     """The documented bound on |result - exact|, elementwise; inputs finite, of float32.
 
     A contribution is off by half a step or, rounded stochastically or cut to the limit, by one.
     """
     exact = np.abs(exact_result(parts, op))
     bound = np.zeros_like(exact)
+    bits = coding.bits
     workers, per_chunk = len(parts), words * (32 // bits)
     for first in range(0, exact.size, per_chunk):
         chunk = slice(first, first + per_chunk)
@@ -159,7 +156,7 @@ def error_bound(
         cut = max(float(np.abs(part[chunk]).max(initial=0)) * factor for part in parts) > limit(
             bits, workers
         )
-        steps = 1.0 if rounding == Rounding.STOCHASTIC or cut else 0.5
+        steps = 1.0 if coding.rounding == Rounding.STOCHASTIC or cut else 0.5
         bound[chunk] = workers * steps / factor
     if op == "avg":
         bound /= workers

@@ -34,7 +34,7 @@ def recover(frozen: list[Frozen]) -> Plan:
         for chunks in left.undone:
             parts = [one.inputs(left.operation, chunks).copy() for one in frozen]
             op = "avg" if left.what.op == Reduction.AVERAGE else "sum"
-            result = numerics.all_reduce(parts, op, frozen[0].export.chunk_elems)
+            result = numerics.all_reduce(parts, op, frozen[0].export.chunk_words)
             for one in frozen:
                 one.outputs(left.operation, chunks)[:] = result
         for one in frozen:

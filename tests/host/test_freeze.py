@@ -85,7 +85,7 @@ def test_what_is_frozen_stays_pending_and_takes_no_more(pair: Pair) -> None:
     assert pair[0].stats().operations_done == 0
     (pending,) = frozen.export.pending
     assert (pending.what, pending.undone) == (Collective(ValueType.INT32, 300), ((0, 5),))
-    assert (frozen.export.submitted, frozen.export.chunk_elems) == (1, 64)
+    assert (frozen.export.submitted, frozen.export.chunk_words) == (1, 64)
     called = threading.Event()
     handle.add_done_callback(lambda _: called.set())
     assert (frozen.inputs(1, (4, 5)) == 1).all()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ina._native import quantize as native
 from ina.host.arrays import VALUE_TYPES
+from ina.protocol.coding import Coding
 from ina.protocol.collective import Rounding
 from ina.protocol.spec import ValueType
 from ina.testing import numerics, packed
@@ -137,9 +138,10 @@ def test_results_are_within_the_documented_bound(
 ) -> None:
     bits, workers = case
     parts = [drawn(np.dtype(np.float32), 150, seed + rank) for rank in range(workers)]
-    result = packed.all_reduce(parts, op, 16, bits, rounding=rounding)
+    coding = Coding(bits, rounding)
+    result = packed.all_reduce(parts, op, 16, coding)
     off = np.abs(result.astype(np.float64) - numerics.exact_result(parts, op))
-    assert (off <= packed.error_bound(parts, op, 16, bits, rounding)).all()
+    assert (off <= packed.error_bound(parts, op, 16, coding)).all()
 
 
 def test_rounding_by_chance_is_right_on_average_and_another_on_each_rank() -> None:

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ina.testing import numerics
+from ina.protocol.coding import CODINGS, Coding
+from ina.testing import numerics, packed
 from tests.selection import examples
 from tests.worlds.parts import INT32, random_parts
 from tests.worlds.virtual.star import ROUGH, Star, even, late, scattered
@@ -105,6 +106,7 @@ def test_32_workers_with_ten_percent_loss() -> None:
     duplication=st.floats(0, 0.3),
     spread_ns=st.integers(0, 5_000_000),
     late_share=st.floats(0, 0.3),
+    codings=st.lists(st.sampled_from(list(CODINGS.values())), min_size=1, max_size=3),
 )
 def test_results_do_not_depend_on_the_packets_schedule(
     seed: int,
@@ -115,8 +117,9 @@ def test_results_do_not_depend_on_the_packets_schedule(
     duplication: float,
     spread_ns: int,
     late_share: float,
+    codings: list[Coding],
 ) -> None:
-    """Tensors of all types, queued at once on each worker, some in place, under any schedule."""
+    """Tensors of all types and codings, queued at once, some in place, under any schedule."""
     way = scattered(loss, duplication, 1_000, 1_000 + spread_ns)
     back = late(late_share, loss, duplication)
     if seed % 2:
@@ -127,10 +130,11 @@ def test_results_do_not_depend_on_the_packets_schedule(
     for index, length in enumerate(lengths):
         dtype, op = dtypes[(seed + index) % 4], ("sum", "avg")[index % 2]
         parts = random_parts(dtype, workers, length, seed + index)
-        expected.append(numerics.all_reduce(parts, op, VALUES))
+        coding = codings[index % len(codings)]
+        expected.append(packed.all_reduce(parts, op, VALUES, coding, index + 1))
         outs.append([part if index % 3 else np.empty_like(part) for part in parts])
         for rank, part in enumerate(parts):
-            star.submit(rank, index + 1, part, outs[-1][rank], op)
+            star.submit(rank, index + 1, part, outs[-1][rank], op, coding)
     star.run(len(lengths))
     for index, want in enumerate(expected):
         for rank in range(workers):

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from ina.errors import InaError, InvalidInputError
 from ina.extension.host import Operation, OperationState, TransportEngine
-from ina.host.errors import SessionClosedError, SessionFrozenError
+from ina.host.errors import HeadroomError, SessionClosedError, SessionFrozenError
 from ina.host.failure import who
 from ina.host.frozen import Frozen, export_of
 from ina.host.in_flight import InFlight
@@ -23,6 +23,7 @@ from ina.host.member.latch import FailureLatch, Voice
 from ina.host.options import WorkerOptions
 from ina.host.remapping import Remapping
 from ina.host.ticket import Ticket
+from ina.protocol.coding import MOST_WORKERS, too_narrow, values_per_word
 from ina.protocol.collective import Collective
 
 E = TypeVar("E", bound=TransportEngine)
@@ -101,15 +102,22 @@ class SessionCore(Generic[E]):
     def submit(self, ptr_in: int, ptr_out: int, what: Collective, keep: object) -> Operation:
         """Begin one; `keep` stays as long as it is under way.
 
-        Raises SessionClosedError, SessionFrozenError, ValueError: there is no such collective.
+        Raises SessionClosedError, SessionFrozenError, HeadroomError, ValueError: there is no such
+        collective.
         """
         if self.is_closed:
             raise self.closed_error()
         if self._frozen is not None:
             raise SessionFrozenError(f"{who(self.ticket)}: the session is frozen")
+        self._check_headroom(what)
         operation = self.transport.submit(ptr_in, ptr_out, what)
         self._inflight.add(operation, keep)
         return operation
+
+    def _check_headroom(self, what: Collective) -> None:
+        bits, workers = 32 // values_per_word(what.value_type), self.ticket.world_size
+        if workers > MOST_WORKERS[bits]:
+            raise HeadroomError(f"{who(self.ticket)}: {what}: {too_narrow(bits, workers)}")
 
     def forget(self, operation: Operation) -> None:
         """It has ended. Idempotent."""

@@ -114,7 +114,13 @@ void ChunkCodec::announce_next(Lane &lane, wire::Header &header) const {
 BlockScan ChunkCodec::scan(const Tensor &tensor, std::uint64_t chunk) const {
     const std::uint8_t *const values = tensor.chunk_in(chunk);
     prefetch_scan(values, tensor.chunk_bytes(chunk));
-    return kernels_.scan(element_of(tensor.request.type), values, tensor.chunk_elems(chunk));
+    const ValueType type = tensor.request.type;
+    BlockScan found = kernels_.scan(element_of(type), values, tensor.chunk_elems(chunk));
+    // A job that was resized while packed tensors were under way may have more workers than their
+    // columns have room for: then they turn into NaN, on all ranks.
+    const std::uint32_t bits = 32 / values_per_word(type);
+    found.non_finite = found.non_finite || column_limit(bits, config_.summands) == 0;
+    return found;
 }
 
 ChunkCodec::Verdict ChunkCodec::judge(const Lane &lane, const wire::Header &header,

@@ -16,6 +16,7 @@ from ina._native.host import Framing, VerifyMode
 from ina.extension import sim as native
 from ina.fabric.shapes import star
 from ina.host.arrays import VALUE_TYPES
+from ina.protocol.coding import WHOLE, Coding
 from ina.protocol.collective import REDUCTIONS, Collective
 from ina.sim.fabric import VirtualFabric
 from ina.sim.topology import laid
@@ -142,9 +143,17 @@ class Star:
         counts = [port.counters for port in (*self.up, *self.down)]
         return sum(count.lost_packets + count.full_packets for count in counts)
 
-    def submit(self, rank: int, tensor: int, array: Array, out: Array, op: str = "sum") -> None:
+    def submit(
+        self,
+        rank: int,
+        tensor: int,
+        array: Array,
+        out: Array,
+        op: str = "sum",
+        coding: Coding = WHOLE,
+    ) -> None:
         self._submitted.append((array, out))
-        what = Collective(VALUE_TYPES[array.dtype], array.size, REDUCTIONS[op])
+        what = coding.of(Collective(VALUE_TYPES[array.dtype], array.size, REDUCTIONS[op]))
         begun = self.workers[rank].submit(array.ctypes.data, out.ctypes.data, what)
         assert begun.id == tensor
         self._listen()
