@@ -47,6 +47,10 @@ INA_VERIFY             how the job's sums are verified, the same for all its wor
                        ``accidents`` (bits that flip) or ``keyed`` (what is forged, too). Unset: as
                        another worker asks; if none does, ``accidents``, or ``off`` where all
                        share memory with the switch. See docs/host.md.
+INA_WIRE               how float gradients travel: ``32`` (default), each in a word of a packet;
+                       ``16``, in half of one, for up to 64 workers; ``8``, in a quarter, to 16;
+                       ``16-stochastic`` and ``8-stochastic``, rounded by chance. The same for all
+                       workers of the job. See docs/fewer_bytes.md.
 INA_VALUES             values a packet of the embedded switch's P4 build: 64, 256, 360 (needs an MTU
                        of 1496) or 1024 (4152). Default 1024 where all workers must be on rank 0's
                        host, as INA_HOST is loopback, else 256.
@@ -91,6 +95,7 @@ from ina.host.link import TransportName
 from ina.host.threads import check_threads
 from ina.host.wishes import NO_WISHES, Wishes, deadline_of
 from ina.p4.builds import interface_mtu_bytes, largest_build, listed
+from ina.protocol.coding import checked_coding
 from ina.protocol.dscp import checked_dscp
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUES_PER_PACKET_BUILDS
 from ina.protocol.verify import Verify, checked_verify
@@ -115,6 +120,7 @@ _ALWAYS = (
         "INA_WINDOW",
         "INA_DSCP",
         "INA_VERIFY",
+        "INA_WIRE",
         "INA_STATS_DIR",
         "INA_LEAVE_TIMEOUT_S",
         "INA_LOG",
@@ -153,6 +159,8 @@ class Settings:
     dscp: int | None = None
     """None: as the controller has it for the tenant."""
     verify: Verify | None = None
+    wire: str = "32"
+    """One of ina.protocol.coding.CODINGS."""
     local_workers: int = 0
     """Of this host, as torchrun says (LOCAL_WORLD_SIZE); 0: not known."""
     values: int = 0  # 0: packet_values chooses
@@ -225,6 +233,7 @@ class Settings:
             if environ.get("INA_DSCP")
             else None,
             verify=check_verify("INA_VERIFY", environ.get("INA_VERIFY") or None),
+            wire=check_wire("INA_WIRE", environ.get("INA_WIRE") or "32"),
             local_workers=_integer(environ, "LOCAL_WORLD_SIZE", 0),
             values=values,
             multicast=_multicast(environ),
@@ -267,6 +276,14 @@ def check_verify(name: str, value: str | None) -> Verify | None:
     """Return it if it is None or a way to verify sums; raise :class:`SettingError` if not."""
     try:
         return None if value is None else checked_verify(name, value)
+    except InvalidInputError as error:
+        raise SettingError(str(error)) from None
+
+
+def check_wire(name: str, value: str | int) -> str:
+    """Return its name if it is a way for values to travel; raise :class:`SettingError` if not."""
+    try:
+        return str(checked_coding(name, value))
     except InvalidInputError as error:
         raise SettingError(str(error)) from None
 
@@ -404,12 +421,16 @@ class Options:
     """Of this worker's packets: 0 to 63."""
     verify: Verify | None = None
     """``"off"``, ``"accidents"`` or ``"keyed"``, the same on all ranks."""
+    wire: str | None = None
+    """How float gradients travel, ``"32"``, ``"16"`` or ``"8"``, or one of these rounded by chance,
+    ``"8-stochastic"``; the same on all ranks."""
     host_node: bool | None = None
     """Whether this host's ranks have what they send added up here; True: also where the switch is
     on this host."""
 
     def __post_init__(self) -> None:
         check_verify("verify", self.verify)
+        check_wire("wire", "32" if self.wire is None else self.wire)
         check_dscp("dscp", self.dscp)
         check_mode("mode", self.mode or "")
         if self.on_switch_loss is not None:

@@ -9,6 +9,7 @@ from collections import Counter
 import torch
 from torch.distributed import ReduceOp
 
+from ina.protocol.coding import WHOLE, Coding
 from ina.protocol.collective import Collective, Reduction
 from ina.protocol.spec import ValueType
 
@@ -34,9 +35,9 @@ def network_op(op: ReduceOp | ReduceOp.RedOpType) -> Reduction | None:
     return None
 
 
-def collective_of(tensor: torch.Tensor, op: Reduction) -> Collective:
+def collective_of(tensor: torch.Tensor, op: Reduction, coding: Coding = WHOLE) -> Collective:
     """An all-reduce of a tensor, of one of these dtypes."""
-    return Collective(VALUE_TYPES[tensor.dtype], tensor.numel(), op)
+    return coding.of(Collective(VALUE_TYPES[tensor.dtype], tensor.numel(), op))
 
 
 def op_name(op: ReduceOp | ReduceOp.RedOpType) -> str:

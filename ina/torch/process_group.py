@@ -206,8 +206,7 @@ class ProcessGroupIna(ReduceScatter):
         ]
         where = f"job {self._worker.rendezvous.job}, rank {self.rank()} of {self.size()}"
         if device_type_of([piece.buffer for piece in pieces]) != "cpu":
-            pieces = self._stage(pieces, session_op)
-            session_op = Reduction.SUM
+            pieces, session_op = self._stage(pieces, session_op)
         work = NetworkWork(f"{name} {op_name(op)} of {', '.join(summed)} in {where}", pieces)
         self._bound(work, timeout)
         for index, piece in enumerate(pieces):
@@ -237,19 +236,22 @@ class ProcessGroupIna(ReduceScatter):
         else:
             sent(True)
 
-    def _stage(self, pieces: Sequence[Piece], op: Reduction) -> Sequence[Piece]:
+    def _stage(self, pieces: Sequence[Piece], op: Reduction) -> tuple[Sequence[Piece], Reduction]:
         """For tensors of another device: see :mod:`ina.torch.cuda.staging`."""
+        if self._worker.coding.bits < 32:
+            return staging.stage_as_they_are(pieces), op
 
         def agree(codes: torch.Tensor) -> None:
             self._gloo.allreduce([codes], ReduceOp.MAX).wait()
 
-        return staging.stage(
+        staged = staging.stage(
             pieces,
             op=op,
             workers=self.size(),
             block_elems=self._worker.values_per_packet,
             agree=agree,
         )
+        return staged, Reduction.SUM
 
     # -- end -------------------------------------------------------------------------------------
 

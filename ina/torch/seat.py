@@ -53,6 +53,7 @@ class Seat:
                     congestion=settings.congestion,
                     dscp=settings.dscp,
                     verify=settings.verify,
+                    wire=settings.wire,
                     threads=settings.threads,
                     local_workers=settings.local_workers or len(ranks),
                     op_timeout_s=op_timeout.total_seconds(),

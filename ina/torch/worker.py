@@ -16,6 +16,7 @@ from ina.host import Session, SessionStats
 from ina.host.errors import SessionClosedError, SessionFrozenError
 from ina.host.member.latch import OnFailure
 from ina.host.stop import Stop
+from ina.protocol.coding import Coding, checked_coding
 from ina.protocol.collective import Reduction
 from ina.torch import host_node, rendezvous
 from ina.torch.env import Settings
@@ -125,22 +126,29 @@ class Worker:
             stop=stop,
         )
 
-    def submit(self, tensor: torch.Tensor, op: Reduction) -> Sum:
+    def submit(self, tensor: torch.Tensor, op: Reduction, coding: Coding | None = None) -> Sum:
         """Start the sum, or average, of a tensor over all ranks, in place.
 
         ``tensor``: contiguous, in CPU memory, any shape, a dtype that the network sums; it must not
-        be touched before the end. All ranks submit the same in the same order. What fails is
+        be touched before the end. ``coding``: how its values travel; None: as the job's do. All
+        ranks submit the same in the same order. What fails is
         raised by the result's ``wait``.
         """
+        coding = self.coding if coding is None else coding
         if self._fallback is not None and self._fallback.is_away:
-            return self._fallback.submit(tensor, op)
+            return self._fallback.submit(tensor, op, coding)
         try:
-            what = collective_of(tensor, op)
+            what = collective_of(tensor, op, coding)
             return self._session.submit(tensor.data_ptr(), tensor.data_ptr(), what, keep=tensor)
         except (SessionFrozenError, SessionClosedError):  # since it was looked at
             if self._fallback is None or self._closed:
                 raise
-            return self._fallback.submit(tensor, op)
+            return self._fallback.submit(tensor, op, coding)
+
+    @property
+    def coding(self) -> Coding:
+        """How the job's floats travel where a call does not say."""
+        return checked_coding("wire", self._settings.wire)
 
     @property
     def switch_loss(self) -> SwitchLoss | None:

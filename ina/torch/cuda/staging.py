@@ -50,6 +50,31 @@ def stage(
     return staged
 
 
+def stage_as_they_are(pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces with the same values in CPU memory, where they are packed; all are on one device."""
+    staged = []
+    for piece in pieces:
+        host = _to_host(piece.buffer.detach().view(-1))
+        staged.append(Piece(piece.tensor, host, _Return(piece, host)))
+    if pieces:
+        _synchronize(pieces[0].buffer.device)
+    return staged
+
+
+class _Return:
+    """Takes a result back to the device as it is; called by the completion thread."""
+
+    def __init__(self, piece: Piece, host: torch.Tensor) -> None:
+        self._piece, self._host = piece, host
+
+    def __call__(self) -> None:
+        target = self._piece.buffer
+        with _own_stream(target.device):
+            target.copy_(self._host.view(target.shape), non_blocking=True)
+            if self._piece.deliver is not None:
+                self._piece.deliver()
+
+
 def _agreed_codes(
     pieces: Sequence[Piece], block_elems: int, agree: Callable[[torch.Tensor], object]
 ) -> list[torch.Tensor]:

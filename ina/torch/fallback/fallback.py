@@ -23,6 +23,7 @@ from ina.errors import InaError
 from ina.host import Session
 from ina.host.frozen import Frozen
 from ina.host.member.latch import OnFailure
+from ina.protocol.coding import WHOLE, Coding
 from ina.protocol.collective import Reduction
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback.agreement import agree, hand_on
@@ -106,9 +107,9 @@ class Fallback:
         )
         self._monitor.start()
 
-    def submit(self, tensor: torch.Tensor, op: Reduction) -> GlooSum:
+    def submit(self, tensor: torch.Tensor, op: Reduction, coding: Coding = WHOLE) -> GlooSum:
         """Sum a contiguous tensor over Gloo, or over the session that the group goes back to."""
-        one = GlooSum(tensor, op)
+        one = GlooSum(tensor, op, coding)
         self._gate.submit(one)
         return one
 

@@ -66,7 +66,7 @@ class Member:
     def start(self, one: GlooSum) -> None:
         """See :class:`ina.torch.fallback.gate.Network`."""
         assert self.session is not None
-        address, what = one.tensor.data_ptr(), collective_of(one.tensor, one.op)
+        address, what = one.tensor.data_ptr(), collective_of(one.tensor, one.op, one.coding)
         handle = self.session.submit(address, address, what, keep=one.tensor)
         handle.add_done_callback(lambda ended: _end(one, ended))
 

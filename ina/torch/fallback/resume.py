@@ -62,7 +62,7 @@ class Resumption:
         self.ended.set()
 
     def _start(self, left: Sum | Pending, sums: GlooSums) -> None:
-        operation, dtype = left.operation, _DTYPES[ValueType(left.what.value_type)]
+        operation, dtype = left.operation, _DTYPES[ValueType(left.what.value_type).element]
         with self._lock:
             parts = [self._frozen.inputs(operation, chunks) for chunks in left.undone]
             packed = np.concatenate(parts)

@@ -11,6 +11,7 @@ import torch
 from torch.distributed import Work
 
 from ina.errors import InaError
+from ina.protocol.coding import WHOLE, Coding
 from ina.protocol.collective import Reduction
 from ina.torch.dense import memory_of, writing
 from ina.torch.errors import FallbackError
@@ -27,9 +28,11 @@ class GlooSum:
     Over Gloo, or over the network if the group goes back to it before it is its turn.
     """
 
-    def __init__(self, tensor: torch.Tensor, op: Reduction = Reduction.SUM) -> None:
-        """``tensor``: contiguous, of any shape; summed in place."""
-        self.tensor, self.op = tensor, op
+    def __init__(
+        self, tensor: torch.Tensor, op: Reduction = Reduction.SUM, coding: Coding = WHOLE
+    ) -> None:
+        """``tensor``: contiguous, of any shape; summed in place. ``coding``: over the network."""
+        self.tensor, self.op, self.coding = tensor, op, coding
         self._lock = threading.Lock()
         self._error: Exception | None = None
         self._ended = threading.Event()
