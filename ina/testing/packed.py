@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ina.protocol.coding import Coding
 from ina.protocol.collective import Rounding
+from ina.protocol.packed import columns_of
 from ina.testing import numerics
 from ina.testing.numerics import Array, block_exponent, exact_result
 
@@ -46,13 +47,7 @@ def pack(integers: NDArray[np.int64], bits: int) -> Words:
 
 def unpack(words: Words, bits: int, count: int) -> NDArray[np.int64]:
     """The ``count`` integers of words, from the lowest column up."""
-    left = words.astype(np.int64)
-    columns = []
-    for _ in range(32 // bits):
-        column = (left + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
-        columns.append(column)
-        left = (left - column) >> bits
-    return np.concatenate(columns)[:count]
+    return columns_of(words, bits).reshape(-1)[:count]
 
 
 def mix(word: int) -> int:

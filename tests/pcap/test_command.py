@@ -11,8 +11,8 @@ import pytest
 from ina.cli.main import run
 from ina.protocol.codec import Header, encode
 from ina.protocol.layout import LAYOUT
-from ina.protocol.spec import path_of
-from tests.worlds.virtual.exchange import JOB, frame, one_round, shared_round
+from ina.protocol.spec import ValueType, path_of
+from tests.worlds.virtual.exchange import JOB, Exchange, frame, one_round, shared_round
 
 
 @pytest.fixture
@@ -50,6 +50,22 @@ def test_a_document_a_packet(capture: Path, capsys: pytest.CaptureFixture[str]) 
     assert (resend["kind"], resend["flags"], resend["seq"]) == ("CONTRIBUTION", ["RESEND"], 1)
     assert documents[4]["values"] == [6, -3]
     assert "shorter" in documents[-1]["problem"]
+
+
+def test_words_with_several_values_are_unpacked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [-3 + (100 << 8) - (2 << 16), 127]
+    header = Header(value_type=ValueType.FLOAT16_IN_8, value_count=2)
+    exchange = Exchange(1)
+    exchange.add(frame("10.0.0.1", 1024, "10.0.0.254", 17760, encode(header, words)))
+    file = exchange.write(tmp_path / "packed.pcap")
+    columns = [[-3, 127], [100, 0], [-2, 0], [0, 0]]
+    lines, _ = decode(capsys, file, "--values")
+    assert lines[1].endswith(f"columns {columns}")
+    ((document,), _) = decode(capsys, file, "--json", "--values")
+    assert json.loads(document)["columns"] == columns
+    assert json.loads(document)["value_type"] == "FLOAT16_IN_8"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
@@ -15,8 +16,10 @@ from scapy.utils import wrpcap
 
 from ina.cli.main import run
 from ina.protocol.codec import Header, encode
+from ina.protocol.coding import values_per_word
 from ina.protocol.emit import ROOT
 from ina.protocol.layout import LAYOUT
+from ina.protocol.packed import columns_of
 from ina.protocol.spec import Flag, Kind, ValueType
 from tests.protocol.samples import sample_packets
 from tests.worlds.virtual.exchange import JOB, one_round, random_exchange, shared_round
@@ -63,6 +66,10 @@ def test_every_field_and_value(tmp_path: Path) -> None:
             (text,) = fields[f"ina.{field.name}"]
             assert int(text, 0) == getattr(header, field.name), field.name
         assert [int(text) for text in fields.get("ina.value", [])] == values
+        bits = 32 // values_per_word(header.value_type)
+        columns = columns_of(np.array(values, np.int32), bits).T.reshape(-1).tolist()
+        shown = [int(text) for text in fields.get("ina.column", [])]
+        assert shown == ([] if bits == 32 else columns)
         assert not any(name.startswith("ina.too_") for name in fields)
 
 

@@ -33,7 +33,6 @@ def test_ranks_that_differ_in_it_are_told_how(tmp_path: Path) -> None:
 def test_more_ranks_than_there_is_room_for_are_refused(tmp_path: Path) -> None:
     said = launch(wire_cases.too_many, 17, tmp_path / "w")
     for one in said:
-        assert "HeadroomError" in one
         assert one.endswith(
             "columns of 8 bits have room for sums of 16 workers, not of 17; wire=16 has"
         )

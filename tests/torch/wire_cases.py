@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 
 import ina.torch
+from ina.host.errors import HeadroomError, RanksDifferError
 from ina.protocol.coding import CODINGS
 from ina.testing import numerics, packed
 from ina.torch.errors import SettingError
@@ -61,7 +62,7 @@ def differ(rank: int, workers: int) -> str:
     )
     try:
         dist.all_reduce(torch.ones(5), group=group)
-    except RuntimeError as error:
+    except RanksDifferError as error:
         return str(error)
     return ""
 
@@ -70,8 +71,8 @@ def too_many(rank: int, workers: int) -> str:
     """More ranks than a sum of 8 bits has room for."""
     try:
         dist.new_group(backend="ina", pg_options=ina.torch.Options(wire="8"))
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
+    except HeadroomError as error:
+        return str(error)
     return ""
 
 

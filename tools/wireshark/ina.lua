@@ -12,6 +12,7 @@ local VALUE_COUNT_OFFSET = 10
 local SEQ_OFFSET = 12
 local kinds = { [1] = "contribution", [2] = "result", [3] = "parameter", [4] = "control", [5] = "refusal" }
 local value_types = { [0] = "int32", [1] = "float32", [2] = "float16", [3] = "bfloat16", [5] = "float32_in_16", [6] = "float16_in_16", [7] = "bfloat16_in_16", [9] = "float32_in_8", [10] = "float16_in_8", [11] = "bfloat16_in_8" }
+local values_per_word = { [5] = 2, [6] = 2, [7] = 2, [9] = 4, [10] = 4, [11] = 4 }
 local fields = {
     version = ProtoField.uint8("ina.version", "version", base.DEC, nil, 0xf0),
     kind = ProtoField.uint8("ina.kind", "kind", base.DEC, kinds, 0xf),
@@ -41,6 +42,7 @@ local fields = {
     flag_replay = ProtoField.bool("ina.flags.replay", "replay", 8, nil, 0x40),
     flag_wanted = ProtoField.bool("ina.flags.wanted", "wanted", 8, nil, 0x80),
     value = ProtoField.int32("ina.value", "value"),
+    column = ProtoField.int32("ina.column", "column"),
 }
 ina.fields = fields
 
@@ -99,6 +101,17 @@ local function packet_bytes(buffer)
     return step
 end
 
+-- A word holds two or four signed columns, the lowest first; one that is negative has borrowed from
+-- the one above.
+local function add_columns(tree, place, per_word)
+    local left, size = place:int(), 2 ^ (32 / per_word)
+    for _ = 1, per_word do
+        local column = (left + size / 2) % size - size / 2
+        tree:add(fields.column, place, math.floor(column))
+        left = math.floor((left - column) / size)
+    end
+end
+
 -- Returns what the info column says.
 local function dissect_packet(buffer, root)
     local tree = root:add(ina, buffer)
@@ -122,8 +135,11 @@ local function dissect_packet(buffer, root)
     local held = math.min(count, math.floor((buffer:len() - HEADER_BYTES) / VALUE_BYTES))
     if held > 0 then
         local values = tree:add(ina, buffer(HEADER_BYTES, held * VALUE_BYTES), "Values")
+        local per_word = values_per_word[buffer(VALUE_COUNT_OFFSET, 2):bitfield(0, 4)] or 1
         for i = 0, held - 1 do
-            values:add(fields.value, buffer(HEADER_BYTES + i * VALUE_BYTES, VALUE_BYTES))
+            local place = buffer(HEADER_BYTES + i * VALUE_BYTES, VALUE_BYTES)
+            local word = values:add(fields.value, place)
+            if per_word > 1 then add_columns(word, place, per_word) end
         end
     end
     if buffer:len() < announced_bytes(buffer, 0) then

@@ -14,6 +14,8 @@ from ina.pcap.rounds import SeenRound
 from ina.pcap.switches import path_indices
 from ina.protocol.codec import Header
 from ina.protocol.layout import LAYOUT
+from ina.protocol.coding import values_per_word
+from ina.protocol.packed import columns_of
 from ina.protocol.spec import PATH_BITS, PATH_BITS_PER_LEVEL, Flag, Kind, ValueType
 
 _NS_PER_S = 1e9
@@ -68,7 +70,8 @@ class Lines:
         found += ["CE"] if packet.datagram.ecn == 3 else []
         found += [packet.frame.source] if self._several_files else []
         if self._values and packet.values is not None:
-            found.append(str(packet.values.tolist()))
+            columns = _columns(packet)
+            found.append(str(packet.values.tolist()) if columns is None else f"columns {columns}")
         return found
 
 
@@ -112,7 +115,20 @@ def packet_document(packet: Packet, values: bool = True) -> dict[str, Any]:
         document |= header_document(packet.header)
     if values and packet.values is not None:
         document["values"] = packet.values.tolist()
+        if (columns := _columns(packet)) is not None:
+            document["columns"] = columns
     return document
+
+
+def _columns(packet: Packet) -> list[list[int]] | None:
+    """The values of words that hold several, by column; None: each word holds one."""
+    if packet.header is None or packet.values is None:
+        return None
+    per_word = values_per_word(packet.header.value_type)
+    if per_word == 1:
+        return None
+    found: list[list[int]] = columns_of(packet.values, 32 // per_word).tolist()
+    return found
 
 
 def header_document(header: Header) -> dict[str, Any]:

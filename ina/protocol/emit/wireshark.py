@@ -42,6 +42,17 @@ local function packet_bytes(buffer)
     return step
 end
 
+-- A word holds two or four signed columns, the lowest first; one that is negative has borrowed from
+-- the one above.
+local function add_columns(tree, place, per_word)
+    local left, size = place:int(), 2 ^ (32 / per_word)
+    for _ = 1, per_word do
+        local column = (left + size / 2) % size - size / 2
+        tree:add(fields.column, place, math.floor(column))
+        left = math.floor((left - column) / size)
+    end
+end
+
 -- Returns what the info column says.
 local function dissect_packet(buffer, root)
     local tree = root:add(ina, buffer)
@@ -65,8 +76,11 @@ local function dissect_packet(buffer, root)
     local held = math.min(count, math.floor((buffer:len() - HEADER_BYTES) / VALUE_BYTES))
     if held > 0 then
         local values = tree:add(ina, buffer(HEADER_BYTES, held * VALUE_BYTES), "Values")
+        local per_word = values_per_word[buffer(VALUE_COUNT_OFFSET, 2):bitfield(0, 4)] or 1
         for i = 0, held - 1 do
-            values:add(fields.value, buffer(HEADER_BYTES + i * VALUE_BYTES, VALUE_BYTES))
+            local place = buffer(HEADER_BYTES + i * VALUE_BYTES, VALUE_BYTES)
+            local word = values:add(fields.value, place)
+            if per_word > 1 then add_columns(word, place, per_word) end
         end
     end
     if buffer:len() < announced_bytes(buffer, 0) then
@@ -110,10 +124,12 @@ def render() -> str:
                 for name in ("flags", "job", "worker", "value_count", "seq")
             ),
             *(_value_names(name, members) for name, members in _ENUMS.items()),
+            f"local values_per_word = {{ {_per_word()} }}",
             "local fields = {",
             *(f"    {field.name} = {_proto_field(field)}," for field in LAYOUT),
             *(f"    flag_{str(f.name).lower()} = {_proto_flag(f)}," for f in spec.Flag),
             '    value = ProtoField.int32("ina.value", "value"),',
+            '    column = ProtoField.int32("ina.column", "column"),',
             "}",
             "ina.fields = fields",
             "",
@@ -130,6 +146,11 @@ def render() -> str:
             _DISSECTOR,
         ]
     )
+
+
+def _per_word() -> str:
+    packed = [it for it in spec.ValueType if it.per_word > 1]
+    return ", ".join(f"[{it.value}] = {it.per_word}" for it in packed)
 
 
 def _field(name: str) -> FieldLayout:
