@@ -49,11 +49,10 @@ def dissect(payloads: list[bytes], folder: Path) -> list[dict[str, list[str]]]:
 def _fields(tree: Any) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name, value in tree.items() if isinstance(tree, dict) else ():
-        if isinstance(value, dict):
-            for inner, texts in _fields(value).items():
+        for one in value if isinstance(value, list) else [value]:
+            inside = _fields(one) if isinstance(one, dict) else {name: [one]}
+            for inner, texts in inside.items():
                 found.setdefault(inner, []).extend(texts)
-        else:
-            found.setdefault(name, []).extend(value if isinstance(value, list) else [value])
     return found
 
 
