@@ -12,6 +12,7 @@ import random
 from msgspec.structs import replace
 
 from ina.controller.faults import POINTS
+from ina.protocol.coding import CODINGS, MOST_WORKERS
 from ina.protocol.spec import MAX_WORKERS
 from ina.protocol.switch_model import EPOCH_BITS
 from ina.sim.draw_alone import alone
@@ -23,6 +24,7 @@ from ina.sim.draw_shared import dealt, sharing
 from ina.sim.draw_windows import any_congestion, with_windows
 from ina.sim.scenario import (
     DTYPES,
+    WIRES,
     ControllerSpec,
     FaultSpec,
     HostSpec,
@@ -32,6 +34,7 @@ from ina.sim.scenario import (
     StragglerSpec,
     TensorSpec,
     TopologySpec,
+    Wire,
 )
 from ina.sim.traffic import PoissonSpec, TcpSpec, TrafficSpec, UdpSpec
 
@@ -45,6 +48,8 @@ _SHARED = 0.4
 """Of the seeds, whose switches run mode ``shared``."""
 _ROOTED = 0.2
 """Of tensors."""
+_CODED = 0.3
+"""Of tensors, which travel in fewer bits."""
 _WINDOWS = 0.3
 """Of the seeds, whose jobs' windows change while they run."""
 _ROUTED = 0.6
@@ -119,6 +124,7 @@ def _unbounded(seed: int) -> Scenario:
         scenario = dealt(random.Random(f"{seed} aggregators"), scenario)
     scenario = _wrapping(random.Random(f"{seed} wraps"), scenario)
     scenario = _rooted(random.Random(f"{seed} roots"), scenario)
+    scenario = _coded(random.Random(f"{seed} wires"), scenario)
     rng = random.Random(f"{seed} routing")
     if rng.random() < _ROUTED:
         scenario = routed(rng, scenario, FAULTS_END_MS)
@@ -206,6 +212,20 @@ def _rooted(rng: random.Random, scenario: Scenario) -> Scenario:
                 for it in job.tensors
             ],
         )
+        for job in scenario.job
+    ]
+    return replace(scenario, job=jobs)
+
+
+def _coded(rng: random.Random, scenario: Scenario) -> Scenario:
+    """Some tensors travel in fewer bits."""
+
+    def wire(workers: int) -> Wire:
+        fit = [name for name in WIRES if MOST_WORKERS[CODINGS[name].bits] >= workers]
+        return rng.choice(fit) if rng.random() < _CODED else "32"
+
+    jobs = [
+        replace(job, tensors=[replace(it, wire=wire(job.workers)) for it in job.tensors])
         for job in scenario.job
     ]
     return replace(scenario, job=jobs)

@@ -140,7 +140,7 @@ class JobRun:
         self._event = event
         self._aggregator = aggregator
         self._congestion = congestion
-        self._right: dict[Place, Array] = {}
+        self._right: dict[tuple[Place, int], Array] = {}
         self._zeros: dict[TensorSpec, Array] = {}
         self.steps_done = 0
         """By all ranks."""
@@ -263,27 +263,32 @@ class JobRun:
                     values, out = place.values(spec, rank.seat.rank), None
                 else:
                     values = out = self._shared(spec)
-                pending.append((place, spec, values, rank.submit(values, spec.op, out, spec.root)))
-        for place, spec, values, future in pending:
+                future = rank.submit(values, spec.op, out, spec.root, spec.wire)
+                pending.append((place, spec, values, future))
+        before = (step - incarnation.first_step) * index
+        for number, (place, spec, values, future) in enumerate(pending, before + 1):
             found = await future
             if self.spec.check and found is not None:
-                self._judge(place, spec, rank, found)
+                self._judge(place, spec, rank, found, number)
             elif self.spec.check:
                 self._judge_input(place, spec, rank, values)
         if rank.seat.rank == 0:
             incarnation.reduced_s.append(self._plane.loop.time() - began_s)
 
-    def _judge(self, place: Place, tensor: TensorSpec, rank: Rank, found: Array) -> None:
+    def _judge(
+        self, place: Place, tensor: TensorSpec, rank: Rank, found: Array, number: int
+    ) -> None:
+        """``number``: in the order of the incarnation's submissions, from 1."""
         values = self._plane.fabric.values
-        if place not in self._right:
-            self._right[place] = place.right(tensor, self.spec.workers, values)
+        if (place, number) not in self._right:
+            self._right[place, number] = place.right(tensor, self.spec.workers, values, number)
             if len(self._right) > 64:  # those of long ago
                 del self._right[next(iter(self._right))]
         self.sums_checked += 1
-        if where := difference(found, self._right[place], values):
+        if where := difference(found, self._right[place, number], values):
             what = (
                 f"job {self.name} rank {rank.seat.rank} step {place.step} tensor {place.tensor}"
-                f" ({tensor.op} of {tensor.elems} {tensor.dtype}): {where}"
+                f" ({tensor.op} of {tensor.elems} {tensor.dtype} by wire {tensor.wire}): {where}"
             )
             self._violate(Violation("wrong sum", what))
 

@@ -214,6 +214,9 @@ def _smaller_jobs(job: JobSpec) -> Iterator[JobSpec]:
         if tensors[i].root is not None:
             to_all = replace(tensors[i], root=None)
             yield replace(job, tensors=[*tensors[:i], to_all, *tensors[i + 1 :]])
+        if tensors[i].wire != "32":
+            whole = replace(tensors[i], wire="32")
+            yield replace(job, tensors=[*tensors[:i], whole, *tensors[i + 1 :]])
         for elems in (tensors[i].elems // 2, tensors[i].elems - 1):
             if elems >= 1:
                 fewer = replace(tensors[i], elems=elems, count=1)

@@ -21,6 +21,7 @@ from ina.host.member.client import ControllerClient
 from ina.host.member.join import JoinRequest
 from ina.host.member.session import Joined, SessionCore, join_by
 from ina.host.ticket import Ticket
+from ina.protocol.coding import CODINGS
 from ina.protocol.collective import Collective, CollectiveKind
 from ina.sim.errors import CrashedError
 from ina.sim.loop import VirtualLoop
@@ -104,11 +105,17 @@ class Rank:
         return found
 
     def submit(
-        self, array: Array, op: str = "sum", out: Array | None = None, root: int | None = None
+        self,
+        array: Array,
+        op: str = "sum",
+        out: Array | None = None,
+        root: int | None = None,
+        wire: str = "32",
     ) -> asyncio.Future[Array | None]:
         """Begins an all-reduce; several may be under way. ``array`` must stay as it is meanwhile.
 
-        ``root``: the rank that alone gets the result; the others get None.
+        ``root``: the rank that alone gets the result; the others get None. ``wire``: one of
+        :data:`ina.protocol.coding.CODINGS`.
 
         The future raises JobFailedError and what derives from it, OperationTimeoutError,
         SessionClosedError, :class:`CrashedError`.
@@ -116,6 +123,7 @@ class Rank:
         what = Collective(check_input(array), array.size, reduction(op))
         if root is not None:
             what = what._replace(kind=CollectiveKind.REDUCE, root=root)
+        what = CODINGS[wire].of(what)
         out = prepare_output(array, out) if what.gets(self.seat.rank) else None
         done: asyncio.Future[Array | None] = self._loop.create_future()
         try:

@@ -16,6 +16,7 @@ from ina.document import convert
 from ina.errors import InvalidInputError
 from ina.p4 import names
 from ina.p4.builds import require_build
+from ina.protocol.coding import CODINGS, MOST_WORKERS, too_narrow
 from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.sim.errors import ScenarioError
 from ina.sim.placing import check_placed
@@ -124,6 +125,9 @@ def _check_job(job: JobSpec, topology: Topology) -> None:
         at_least(f"{where}: count", tensor.count, 1)
         if tensor.root is not None and not 0 <= tensor.root < job.workers:
             raise ScenarioError(f"{where}: root = {tensor.root}: want 0 to {job.workers - 1}")
+        bits = CODINGS[tensor.wire].bits
+        if job.workers > MOST_WORKERS[bits]:
+            raise ScenarioError(f"{where}: wire: {too_narrow(bits, job.workers)}")
     if not 0 <= job.straggler.share <= 1:
         raise ScenarioError(f"{where}: straggler.share is a share, 0 to 1")
     for key in ("compute_ms", "slots", "wraps_after"):

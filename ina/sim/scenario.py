@@ -23,6 +23,8 @@ from ina.sim.ways import WIRE_GAP_BYTES, Way
 
 Dtype = Literal["float32", "float16", "bfloat16", "int32"]
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
+Wire = Literal["32", "16", "16-stochastic", "8", "8-stochastic"]
+WIRES: tuple[Wire, ...] = get_args(Wire)
 FAULTS = (
     "link_down",  # where: a cable "h1-s1"; for_ms
     "link",  # where: a way "h1>s1" or a cable; `link` is what it is for for_ms
@@ -237,6 +239,7 @@ class TensorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     dtype: Dtype = "float32"
     op: Literal["sum", "avg"] = "sum"
     root: int | None = None  # a rank that alone gets the result; None: all do
+    wire: Wire = "32"  # how floats travel
     count: int = 1
 
 

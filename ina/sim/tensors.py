@@ -13,8 +13,9 @@ import ml_dtypes
 import numpy as np
 
 from ina.host.arrays import Array
+from ina.protocol.coding import CODINGS
 from ina.sim.scenario import TensorSpec
-from ina.testing import numerics
+from ina.testing import numerics, packed
 
 _DTYPES: dict[str, np.dtype[Any]] = {
     "float32": np.dtype(np.float32),
@@ -55,11 +56,14 @@ class Place:
             values[start : start + 64] = rng.choice((0.0, np.inf, np.nan))
         return values.astype(dtype)
 
-    def right(self, spec: TensorSpec, workers: int, values_per_packet: int) -> Array:
-        """What each rank must get, bit for bit."""
+    def right(self, spec: TensorSpec, workers: int, words: int, number: int) -> Array:
+        """What each rank must get, bit for bit.
+
+        ``words``: of a packet. ``number``: in the order of submission, from 1.
+        """
         parts = [self.values(spec, rank) for rank in range(workers)]
         with np.errstate(invalid="ignore"):
-            return numerics.all_reduce(parts, spec.op, values_per_packet)
+            return packed.all_reduce(parts, spec.op, words, CODINGS[spec.wire], number)
 
 
 def difference(found: Array, right: Array, values_per_packet: int) -> str:

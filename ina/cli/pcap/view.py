@@ -13,8 +13,8 @@ from ina.pcap import Event, Packet, SlotLife
 from ina.pcap.rounds import SeenRound
 from ina.pcap.switches import path_indices
 from ina.protocol.codec import Header
-from ina.protocol.layout import LAYOUT
 from ina.protocol.coding import values_per_word
+from ina.protocol.layout import LAYOUT
 from ina.protocol.packed import columns_of
 from ina.protocol.spec import PATH_BITS, PATH_BITS_PER_LEVEL, Flag, Kind, ValueType
 
