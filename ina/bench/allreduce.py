@@ -15,6 +15,7 @@ from ina.bench.plot import Axis, Panel, Point, curves, gain_panel
 from ina.bench.report import Ratio
 from ina.bench.spread import Spread, spread
 from ina.bench.testbed import LOOPBACK, Record, Testbed, records
+from ina.protocol.coding import CODINGS
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
 
 _START_UP_S = 120.0
@@ -38,6 +39,8 @@ class AllReduceCase:
     """Of each worker's transport; 0: by the cores."""
     verify: tuple[str, ...] = ("off",)
     """How ina's sums are verified: a row each."""
+    wire: tuple[str, ...] = ("32",)
+    """How ina's floats travel: a row each."""
     host_nodes: bool = False
     """With nodes on the hosts and without, a row each; else as the testbed has it."""
     window: str = ""
@@ -88,6 +91,10 @@ class AllReduceRow:
     """How sums are verified: off, accidents, keyed; empty: not ina's."""
     unverified: float | None
     """The time of ina without verification, measured in turns / this one's; ina only."""
+    wire: str
+    """How floats travel: 32, 16, 8; empty: not ina's."""
+    whole: float | None
+    """The time of ina with wire 32, measured in turns / this one's; ina only."""
     host_node: bool | None
     """Whether what a host's ranks send is added up there; None: not ina's, or nobody asked."""
     nodeless: float | None
@@ -130,7 +137,7 @@ def measure(
         on_rows(_measurements(testbed, record, case))
 
     order = ReduceOrder(case, sizes, measures_limit=testbed.rate_bit_s is None)
-    ways = len(case.verify) * (2 if case.host_nodes else 1)
+    ways = len(case.verify) * len(case.wire) * (2 if case.host_nodes else 1)
     _run(testbed, order, len(sizes) * ((5 + ways) * case.seconds + 30), on_record)
 
 
@@ -186,7 +193,9 @@ def _measurements(
     testbed: Testbed, record: dict[str, Any], case: AllReduceCase
 ) -> list[AllReduceRow]:
     times = {
-        (item["name"], item["verify"], item["host_node"]): spread(item["times_s"]).median
+        (item["name"], item["verify"], item["host_node"], item["wire"]): spread(
+            item["times_s"]
+        ).median
         for item in record["backends"]
     }
     return [_measurement(testbed, record, item, times, case) for item in record["backends"]]
@@ -196,11 +205,11 @@ def _measurement(
     testbed: Testbed,
     record: dict[str, Any],
     item: dict[str, Any],
-    times_s: dict[tuple[str, str, bool | None], float],
+    times_s: dict[tuple[str, str, bool | None, str], float],
     case: AllReduceCase,
 ) -> AllReduceRow:
     elems = record["elems"]
-    is_ina = item["name"] == "ina"
+    is_ina, wire = item["name"] == "ina", item["wire"]
     has_node = item["host_node"] is True
     multicast = is_ina and item["shared_packets"] > 0
     limit_s = _limit_s(testbed, item, elems, record["limit_bytes_per_s"], multicast, case)
@@ -212,15 +221,17 @@ def _measurement(
         times=spread(item["times_s"]),
         wrong=item["wrong"],
         limit_s=limit_s,
-        gloo_s=times_s.get(("gloo", "", None)),
+        gloo_s=times_s.get(("gloo", "", None, "")),
         cpu_s=cpu,
         resends=item if is_ina else {},
         transport=item["transport"] if is_ina else "tcp",
         multicast=multicast,
         verify=item["verify"],
-        unverified_s=times_s.get(("ina", "off", item["host_node"])) if is_ina else None,
+        unverified_s=times_s.get(("ina", "off", item["host_node"], wire)) if is_ina else None,
+        wire=wire,
+        whole_s=times_s.get(("ina", item["verify"], item["host_node"], "32")) if is_ina else None,
         host_node=item["host_node"],
-        nodeless_s=times_s.get(("ina", item["verify"], False)) if has_node else None,
+        nodeless_s=times_s.get(("ina", item["verify"], False, wire)) if has_node else None,
         case=case,
     )
 
@@ -241,6 +252,8 @@ def make_measurement(
     multicast: bool = False,
     verify: str = "",
     unverified_s: float | None = None,
+    wire: str = "",
+    whole_s: float | None = None,
     host_node: bool | None = None,
     nodeless_s: float | None = None,
 ) -> AllReduceRow:
@@ -273,6 +286,8 @@ def make_measurement(
         multicast=multicast,
         verify=verify,
         unverified=unverified_s / times.median if unverified_s is not None else None,
+        wire=wire,
+        whole=whole_s / times.median if whole_s is not None else None,
         host_node=host_node,
         nodeless=nodeless_s / times.median if nodeless_s is not None else None,
     )
@@ -287,17 +302,19 @@ def _limit_s(
     case: AllReduceCase,
 ) -> float | None:
     is_ina, has_node = item["name"] == "ina", item["host_node"] is True
+    per_word = 32 // CODINGS[item["wire"]].bits if is_ina and case.dtype != "int32" else 1
+    words = math.ceil(elems / per_word)
     if testbed.rate_bit_s is None:
         if not is_ina or not (has_node or item["transport"] == "udp") or not udp_bytes_per_s:
             return None
         # Headers here are those that the measured rate counts: UDP payload.
-        payload = elems * VALUE_BYTES + math.ceil(elems / case.values) * HEADER_BYTES
+        payload = words * VALUE_BYTES + math.ceil(words / case.values) * HEADER_BYTES
         senders = testbed.hosts if has_node else testbed.workers
         crossings = limits.crossings(senders, multicast, testbed.racks)
         return crossings * payload / udp_bytes_per_s
     if is_ina:
         senders = 1 if has_node else testbed.workers // testbed.hosts  # on each link
-        wire_bytes = senders * limits.ina_wire_bytes(elems, case.values)
+        wire_bytes = senders * limits.ina_wire_bytes(words, case.values)
         return limits.link_s(wire_bytes, testbed.rate_bit_s)
     ring = limits.ring_wire_bytes(elems * case.dtype_bytes, testbed.workers)
     return limits.link_s(ring, testbed.rate_bit_s)
@@ -314,6 +331,10 @@ def ratios(rows: Sequence[AllReduceRow], link: str) -> list[Ratio]:
         if row.backend != "ina":
             continue
         name = f"{link} {row.transport} n={row.workers} {size_text(row.size_bytes)}"
+        if row.wire not in ("", "32"):
+            name += f" wire {row.wire}"
+            if row.whole is not None:
+                found.append(Ratio(f"{name} ina/32", row.whole))
         if row.verify not in ("", "off"):
             name += f" {row.verify}"
             if row.unverified is not None:
@@ -337,12 +358,13 @@ def _group(row: dict[str, Any]) -> str:
 
 
 def _backend(row: dict[str, Any]) -> str:
-    return label(row["backend"], row.get("verify", ""))
+    return label(row["backend"], row.get("verify", ""), wire=row.get("wire", ""))
 
 
-def label(backend: str, verify: str, host_node: bool | None = None) -> str:
+def label(backend: str, verify: str, host_node: bool | None = None, wire: str = "") -> str:
     """What a row is called where one is beside another."""
     named = f"{backend} {verify}" if verify not in ("", "off") else backend
+    named = f"{named} wire {wire}" if wire not in ("", "32") else named
     return named if host_node is None else f"{named} {'with' if host_node else 'without'} nodes"
 
 
@@ -390,7 +412,7 @@ def panels(rows: Sequence[dict[str, Any]]) -> list[Panel]:
     gains = curves(
         [row for row in rows if row["backend"] == "ina" and row["gain"]],
         lambda row: units.size_text(row["size_bytes"]),
-        lambda row: label("", row.get("verify", "")).strip(),
+        lambda row: label("", row.get("verify", ""), wire=row.get("wire", "")).strip(),
         gain,
     )
     rates = curves(rows, _group, _backend, rate)

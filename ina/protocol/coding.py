@@ -60,6 +60,12 @@ def values_per_word(value_type: int) -> int:
     return ValueType(value_type).per_word if value_type in _VALUE_TYPES else 1
 
 
+def exact_below(bits: int, workers: int) -> int:
+    """Whole numbers below this, a power of two, are summed as they are by so many workers."""
+    limit = ((1 << (bits - 1)) - 1) // workers
+    return 1 << ((limit + 1).bit_length() - 1)
+
+
 def too_narrow(bits: int, workers: int) -> str:
     """What to say of more workers than MOST_WORKERS."""
     wider = min((it for it, most in MOST_WORKERS.items() if most >= workers), default=32)

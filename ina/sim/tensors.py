@@ -56,7 +56,7 @@ class Place:
             values[start : start + 64] = rng.choice((0.0, np.inf, np.nan))
         return values.astype(dtype)
 
-    def right(self, spec: TensorSpec, workers: int, words: int, number: int) -> Array:
+    def right(self, spec: TensorSpec, workers: int, words: int, number: int = 1) -> Array:
         """What each rank must get, bit for bit.
 
         ``words``: of a packet. ``number``: in the order of submission, from 1.

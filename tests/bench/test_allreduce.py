@@ -27,6 +27,7 @@ FIELDS = {
     *("workers", "backend", "size_bytes", "count", "type", "redop", "time_s", "time_low_s"),
     *("time_high_s", "samples", "algbw_gb_s", "busbw_gb_s", "wrong", "limit_s", "limit_share"),
     *("gain", "cpu_s_per_gb", "transport", "multicast", "verify", "unverified"),
+    *("wire", "whole"),
     *("host_node", "nodeless"),
     *RESENDS,
 }
@@ -98,6 +99,21 @@ def test_a_spoilt_sum_is_counted_and_plots_and_reports_are_written(tmp_path: Pat
     assert (rows["ina"]["transport"], rows["ina"]["multicast"]) == ("shm", False)
     assert rows["ina"]["limit_s"] is None
     assert (tmp_path / "p.png").stat().st_size > 1000
+
+
+def test_floats_travel_in_several_ways() -> None:
+    ran = bench("allreduce", "--workers=2", "--sizes=64K", *SMALL, "--wire=32,8", "--json")
+    assert ran.code == 0, ran.err
+    report = json.loads(ran.out)
+    rows = {row["wire"]: row for row in report["rows"]}
+    assert list(rows) == ["32", "8", ""]
+    assert all(row["wrong"] == 0 for row in rows.values())
+    assert rows["8"]["whole"] == pytest.approx(rows["32"]["time_s"] / rows["8"]["time_s"])
+    ratios = {ratio["name"]: ratio["value"] for ratio in report["ratios"]}
+    assert ratios["loopback shm n=2 64K wire 8 ina/32"] == rows["8"]["whole"]
+    ran = bench("allreduce", "--workers=2", "--sizes=64K", "--wire=8,12")
+    assert ran.code == 2
+    assert "--wire=12: want 32, 16, 16-stochastic, 8, 8-stochastic" in ran.err
 
 
 def test_memory_above_the_tensor_and_spoilt_sums(tmp_path: Path) -> None:

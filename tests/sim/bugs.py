@@ -22,6 +22,7 @@ from tests.conformance.mutants import action, last_digest, nodes, stale_takes, s
 from tests.lines import ROOT
 from tests.sim.bug import Bug
 from tests.sim.number_bugs import NUMBER_BUGS
+from tests.sim.packed_bugs import PACKED_BUGS
 from tests.sim.resize_bugs import RESIZE_BUGS
 from tests.sim.shared_bugs import SHARED_BUGS
 from tests.sim.tree_bugs import TREE_BUGS
@@ -178,6 +179,7 @@ BUGS = (
     *SHARED_BUGS,
     *RESIZE_BUGS,
     *NUMBER_BUGS,
+    *PACKED_BUGS,
 )
 
 

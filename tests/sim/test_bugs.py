@@ -16,6 +16,7 @@ from ina.switch.targets import default_target
 from tests.sim.bug import Bug
 from tests.sim.bugs import TIME_S, compile_in, copy_to, find_extension, fuzz_in
 from tests.sim.number_bugs import NUMBER_BUGS
+from tests.sim.packed_bugs import PACKED_BUGS
 from tests.sim.resize_bugs import RESIZE_BUGS
 from tests.sim.shared_bugs import SHARED_BUGS
 
@@ -27,7 +28,8 @@ QUICK = (
     "shared controller: an arc is not given back",
 )
 """Nothing has to be compiled."""
-NEW_BUGS = [bug for bug in (*SHARED_BUGS, *RESIZE_BUGS, *NUMBER_BUGS) if not bug.slows]
+_ALL = (*SHARED_BUGS, *RESIZE_BUGS, *NUMBER_BUGS, *PACKED_BUGS)
+NEW_BUGS = [bug for bug in _ALL if not bug.slows]
 
 
 def found(bug: Bug, folder: Path, seeds: int) -> str:

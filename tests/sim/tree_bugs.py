@@ -158,7 +158,8 @@ TREE_BUGS = (
     Bug(
         "tree core: the scale leaves room for the root's children alone",
         "native/host/core/chunk_codec.cpp",
-        ".write(kernels_, {type, lane.exponent, config_.summands},",
-        ".write(kernels_, {type, lane.exponent, __builtin_popcount(tree_.expected_bitmap)},",
+        "Block block{tensor.request.type, lane.exponent, config_.summands,",
+        "Block block{tensor.request.type, lane.exponent, "
+        "__builtin_popcount(tree_.expected_bitmap),",
     ),
 )

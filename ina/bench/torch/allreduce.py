@@ -1,8 +1,8 @@
 """Worker of ``ina bench allreduce``, one process a rank. Rank 0 prints JSON lines.
 
 Each size is reduced by ina and by Gloo in turns, so that both meet the same state of the machine;
-by ina in several ways, each a group with a job of its own: how sums are verified, and with nodes
-on the hosts or without.
+by ina in several ways, each a group with a job of its own: how sums are verified, how floats
+travel, and with nodes on the hosts or without.
 Gloo has no AVG: it sums, then each rank divides, and the division is part of its time.
 """
 
@@ -23,6 +23,7 @@ import ina.torch
 from ina.bench.allreduce import ReduceOrder
 from ina.bench.testbed import asked_of
 from ina.bench.torch import loopback_limit, memory
+from ina.protocol.coding import CODINGS, exact_below
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
 from ina.protocol.verify import Verify
 from ina.torch.env import Settings
@@ -44,6 +45,8 @@ class Backend:
     reduce: Callable[[torch.Tensor], object]
     verify: str = ""
     """How ina's sums are verified."""
+    wire: str = ""
+    """How ina's floats travel."""
     host_node: bool | None = None
     """Whether what a host's ranks send is added up there; None: nobody asked."""
     group: Any = None
@@ -60,7 +63,7 @@ class Backend:
 
     def record(self) -> dict[str, Any]:
         """Plain data."""
-        names = ("name", "verify", "host_node", "times_s", "cpu_s", "iterations", "wrong")
+        names = ("name", "verify", "wire", "host_node", "times_s", "cpu_s", "iterations", "wrong")
         found = {name: getattr(self, name) for name in names} | self.counted
         if self.group is not None:
             found["transport"] = ina.torch.stats(self.group).session["transport"]
@@ -91,6 +94,7 @@ class Turns:
                 "ina",
                 partial(self._through_ina, group),
                 options.verify or "",
+                options.wire or "",
                 options.host_node,
                 group,
             )
@@ -167,6 +171,9 @@ class Turns:
         dtype, elems = self._values.dtype, self._values.numel()
         numbers = torch.arange(elems, dtype=torch.int32)
         modulus = _exact_integers(dtype) // self._workers
+        if backend.wire and dtype.is_floating_point:
+            bits = CODINGS[backend.wire].bits
+            modulus = min(modulus, exact_below(bits, self._workers))
         tensor = ((numbers + dist.get_rank()) % modulus).to(dtype)
         backend.reduce(tensor)
         tensor[:spoil] += 1
@@ -211,8 +218,9 @@ def main() -> None:
     case = asked.case
     torch.set_num_threads(1)
     first, *others = [
-        ina.torch.Options(verify=cast(Verify, verify), host_node=host_node)
+        ina.torch.Options(verify=cast(Verify, verify), wire=wire, host_node=host_node)
         for verify in case.verify
+        for wire in case.wire
         for host_node in ((True, False) if case.host_nodes else (None,))
     ]
     dist.init_process_group("ina", pg_options=first)

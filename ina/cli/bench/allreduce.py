@@ -42,6 +42,7 @@ from ina.cli.common.options import command
 from ina.cli.common.window import WindowOption, WindowValuesOption, window_of
 from ina.errors import InvalidInputError
 from ina.host.threads import check_threads
+from ina.protocol.coding import checked_coding
 from ina.protocol.verify import checked_verify
 
 _OPS = ("sum", "avg")
@@ -73,6 +74,10 @@ class AllReduceOptions(PlottedOptions):
         str,
         typer.Option(help="How ina's sums are verified: off, accidents, keyed, in turns."),
     ] = "off"
+    wire: Annotated[
+        str,
+        typer.Option(help="How ina's floats travel: 32, 16, 8 bits a value, in turns."),
+    ] = "32"
     unicast: UnicastOption = False
     repeats: Annotated[int, typer.Option(help="Samples of each, at most.")] = 15
     seconds: SizeSecondsOption = 10.0
@@ -89,7 +94,7 @@ BENCH = Bench(
     columns(
         *("n", "backend", "over", "size", "count", "type", "redop", "time ms", "±", "algbw GB/s"),
         *("busbw GB/s", "#wrong", "lost", "limit ms", "% of limit", "Gloo/this", "off/this"),
-        "CPU s/GB",
+        *("32/this", "CPU s/GB"),
     ),
     spare=(
         *("redop", "type", "count", "busbw GB/s", "±", "limit ms", "CPU s/GB", "lost"),
@@ -146,7 +151,7 @@ def _measure(asked: AllReduceOptions) -> Found:
     }
     settings = {
         **{"workers": counts, "sizes_bytes": wanted, "values": values},
-        **{"verify": list(case.verify), "window": case.window},
+        **{"verify": list(case.verify), "wire": list(case.wire), "window": case.window},
         **asked.named("dtype", "op", "link", "queue", "transport", "threads", "memory", "unicast"),
     }
     if asked.memory:
@@ -161,7 +166,7 @@ def _measure(asked: AllReduceOptions) -> Found:
         settings=settings,
         rows=rows_of(rows),
         ratios=bench.ratios(rows, asked.link),
-        notes=_notes(asked, rate, any(row.multicast for row in rows), case.verify),
+        notes=_notes(asked, rate, any(row.multicast for row in rows), case),
     )
 
 
@@ -202,7 +207,8 @@ def _memory(
 
 
 def _case(asked: AllReduceOptions, values: int) -> bench.AllReduceCase:
-    verify = _ways(asked.verify)
+    verify = _ways("--verify", asked.verify, checked_verify)
+    wire = _ways("--wire", asked.wire, lambda name, value: str(checked_coding(name, value)))
     element_bytes = dtype_bytes(asked.dtype)
     if asked.op not in _OPS:
         raise InvalidInputError(f"--op {asked.op}: the network does {' and '.join(_OPS)}")
@@ -214,6 +220,7 @@ def _case(asked: AllReduceOptions, values: int) -> bench.AllReduceCase:
         dtype_bytes=element_bytes,
         values=values,
         verify=verify,
+        wire=wire,
         **asked.named("dtype", "op", "repeats", "seconds", "transport", "spoil", "threads"),
     )
 
@@ -223,19 +230,20 @@ def _check_memory(asked: AllReduceOptions, case: bench.AllReduceCase) -> None:
         raise InvalidInputError(f"--memory --op {asked.op}: it measures a sum")
     if asked.baseline is not None:
         raise InvalidInputError("--memory --baseline: it has no ratios to compare")
-    if len(case.verify) > 1:
-        raise InvalidInputError(f"--memory --verify {asked.verify}: want one")
+    for name, ways in (("verify", case.verify), ("wire", case.wire)):
+        if len(ways) > 1:
+            raise InvalidInputError(f"--memory --{name} {','.join(ways)}: want one")
 
 
-def _ways(verify: str) -> tuple[str, ...]:
-    ways = tuple(checked_verify("--verify", way.strip()) for way in verify.split(","))
+def _ways(option: str, listed: str, checked: Callable[[str, str], str]) -> tuple[str, ...]:
+    ways = tuple(checked(option, way.strip()) for way in listed.split(","))
     if len(set(ways)) < len(ways):
-        raise InvalidInputError(f"--verify {verify}: each of them once")
+        raise InvalidInputError(f"{option} {listed}: each of them once")
     return ways
 
 
 def _notes(
-    asked: AllReduceOptions, rate: float | None, multicast: bool, verify: tuple[str, ...]
+    asked: AllReduceOptions, rate: float | None, multicast: bool, case: bench.AllReduceCase
 ) -> list[str]:
     link, dtype, op = asked.link, asked.dtype, asked.op
     notes = []
@@ -266,10 +274,15 @@ def _notes(
             "mc: the switch sends a result once, to all workers behind its port (IP multicast);"
             " --unicast: to each"
         )
-    if verify != ("off",):
+    if case.wire != ("32",):
         notes.append(
-            f"ina's sums are verified: {', '.join(verify)}, each in a job of its own, in turns;"
-            " off/this: the time without / this one's"
+            f"ina's floats travel in {', '.join(case.wire)} bits, each in a job of its own, in"
+            " turns; 32/this: the time in 32 / this one's"
+        )
+    if case.verify != ("off",):
+        notes.append(
+            f"ina's sums are verified: {', '.join(case.verify)}, each in a job of its own, in"
+            " turns; off/this: the time without / this one's"
         )
     if op == "avg":
         notes.append("Gloo and MPI: sum, then division")

@@ -23,7 +23,7 @@ def _over(row: Row) -> str:
 
 
 def _backend(row: Row) -> Any:
-    return label(row["backend"], row["verify"], row["host_node"])
+    return label(row["backend"], row["verify"], row["host_node"], row["wire"])
 
 
 _COLUMNS = {
@@ -37,6 +37,7 @@ _COLUMNS = {
         *(Column("#wrong", "wrong"), Column("lost", "losses"), Column("resent", "retransmissions")),
         *(ms("limit ms", "limit_s", 3), percent("% of limit", "limit_share", 1)),
         *(Column("Gloo/this", "gain", 2), Column("off/this", "unverified", 2)),
+        Column("32/this", "whole", 2),
         Column("without/this", "nodeless", 2),
         Column("limit without/this", "limit_gain", 2),
         Column("CPU s/GB", "cpu_s_per_gb", 2),
@@ -73,4 +74,4 @@ def measured(
 
 
 def _label(row: AllReduceRow) -> str:
-    return label(row.backend, row.verify, row.host_node)
+    return label(row.backend, row.verify, row.host_node, row.wire)
