@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import permutations
 
-from ina.protocol.spec import DropReason, Flag, Kind, ValueType
+import numpy as np
+
+from ina.protocol.spec import MAX_WORKERS, DropReason, Flag, Kind, ValueType
+from ina.testing import packed
 from ina.testing.case import Arrival, Case, ItemChange
 from ina.testing.cases.actors import Team, tally, team, total
 from ina.testing.frames import CE
@@ -23,6 +26,7 @@ def cases(values: int) -> Iterator[Case]:
     yield from flags(values)
     yield from congestion(values)
     yield from carried(values)
+    yield from packed_words(values)
 
 
 def exponents(values: int) -> Iterator[Case]:
@@ -356,6 +360,34 @@ def congestion(values: int) -> Iterator[Case]:
                 them.sends(0, 0, twos).gives(them.replay(0, 0, twos, flags=Flag.ECN)),
             ),
             tally(them, contributions=2, results=1, replays=1),
+        )
+
+
+def packed_words(values: int) -> Iterator[Case]:
+    """Words that hold several values are words like others: their sums are those of the columns."""
+    for value_type, workers in (
+        *((ValueType.FLOAT32_IN_16, 3), (ValueType.FLOAT32_IN_16, MAX_WORKERS)),
+        *((ValueType.BFLOAT16_IN_8, 3), (ValueType.BFLOAT16_IN_8, 16)),
+    ):
+        them, bits = team(values, workers), value_type.bits
+        most = packed.limit(bits, workers)
+        drawn = np.random.default_rng(bits * workers)
+        parts = drawn.integers(-most, most + 1, (workers, values * value_type.per_word))
+        # Of some columns all are at their limit, of neighbours with both signs.
+        parts[:, ::5], parts[:, 1::5] = -most, most
+        words = [packed.pack(part, bits).tolist() for part in parts]
+        sums = packed.pack(parts.sum(axis=0), bits).tolist()
+        said = {"value_type": int(value_type)}
+        yield Case(
+            f"packed/{bits}-bits-{workers}-workers",
+            "The sum of words is the word of the columns' sums, at their limits, too.",
+            values,
+            them.state,
+            (
+                *(them.sends(rank, 0, words[rank], **said) for rank in range(workers - 1)),
+                them.sends(workers - 1, 0, words[-1], **said).gives(*them.results(0, sums, **said)),
+            ),
+            tally(them, contributions=workers, results=1),
         )
 
 
