@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from ina.host import Session
 from ina.host.frozen import Frozen
 from ina.host.recovery import Plan, plan
+from ina.protocol.coding import Coding, values_per_word
 from ina.protocol.collective import Reduction
-from ina.testing import numerics
+from ina.testing import packed
 
 
 def reduce_all(
@@ -34,7 +35,8 @@ def recover(frozen: list[Frozen]) -> Plan:
         for chunks in left.undone:
             parts = [one.inputs(left.operation, chunks).copy() for one in frozen]
             op = "avg" if left.what.op == Reduction.AVERAGE else "sum"
-            result = numerics.all_reduce(parts, op, frozen[0].export.chunk_words)
+            coding = Coding(32 // values_per_word(left.what.value_type))
+            result = packed.all_reduce(parts, op, frozen[0].export.chunk_words, coding)
             for one in frozen:
                 one.outputs(left.operation, chunks)[:] = result
         for one in frozen:

@@ -23,15 +23,17 @@ from ina.host import (
 )
 from ina.host.frozen import Frozen
 from ina.host.recovery import Transfer
+from ina.protocol.coding import CODINGS
 from ina.protocol.collective import Collective
 from ina.protocol.spec import ValueType
-from ina.testing import numerics
+from ina.testing import numerics, packed
 from tests.host.sums import recover
 from tests.selection import LONG
 from tests.worlds.fakes.udp_model import UdpModel, closing
 from tests.worlds.parts import INT32, random_parts
 
 DTYPES = (INT32, *numerics.FLOATS)
+WIRES = ("32", "16", "8")
 Pair = list[Session]
 
 
@@ -44,13 +46,14 @@ def test_operations_under_way_end_with_the_undisturbed_sums() -> None:
         ):
             inputs = [random_parts(DTYPES[i % 4], 2, 100 + 300 * i, i) for i in range(8)]
             wanted = [
-                numerics.all_reduce(p, ("sum", "avg")[i % 2], 64) for i, p in enumerate(inputs)
+                packed.all_reduce(p, ("sum", "avg")[i % 2], 64, CODINGS[WIRES[i % 3]])
+                for i, p in enumerate(inputs)
             ]
             handles: list[list[Handle[NDArray[Any]]]] = [[], []]
             for i, parts in enumerate(inputs):
                 for rank, part in enumerate(parts):
                     handle = pair[rank].all_reduce(
-                        part, ("sum", "avg")[i % 2], out=part, async_op=True
+                        part, ("sum", "avg")[i % 2], out=part, async_op=True, wire=WIRES[i % 3]
                     )
                     handles[rank].append(handle)
             handles[seed % 2][seed % 8].wait(30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ina._native import quantize as native
+from ina._native.host import WorkerCore
 from ina.host.arrays import VALUE_TYPES
+from ina.protocol.codec import decode, encode
 from ina.protocol.coding import Coding
-from ina.protocol.collective import Rounding
-from ina.protocol.spec import ValueType
+from ina.protocol.collective import Collective, Rounding
+from ina.protocol.spec import Flag, ValueType
 from ina.testing import numerics, packed
 from tests.selection import examples
+from tests.worlds.virtual.cores import result_of, worker_config
 
 Array = NDArray[Any]
 
@@ -159,6 +163,24 @@ def test_rounding_by_chance_is_right_on_average_and_another_on_each_rank() -> No
             assert (again == words).all()
         assert len(set(means)) == 3
         assert all(abs(mean - 2.25) < 0.02 for mean in means)
+
+
+def test_no_sum_is_better_than_one_that_has_no_room() -> None:
+    """Nobody submits it: sessions refuse it. The result is NaN, by the flag that all hear."""
+    config = worker_config(0, 2, 4, 64)
+    config.summands = 128
+    core = WorkerCore(config)
+    block = np.ones(64 * 4, np.float32)
+    what = Collective(ValueType.FLOAT32_IN_8, block.size)
+    core.submit(1, block.ctypes.data, block.ctypes.data, what, 0)
+    (packet,) = core.poll_transmit(0)
+    header, _ = decode(packet)  # which agrees on the exponent
+    agreed = replace(result_of(header), digest=128 * header.digest % 2**16)
+    core.on_result(encode(agreed), 1)
+    (packet,) = core.poll_transmit(2)
+    header, values = decode(packet)
+    assert Flag.NON_FINITE in header.flags
+    assert not values.any()
 
 
 @pytest.mark.parametrize("value_type", ValueType, ids=lambda it: it.name)

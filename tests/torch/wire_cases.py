@@ -9,10 +9,9 @@ import torch
 import torch.distributed as dist
 
 import ina.torch
-from ina.host.errors import HeadroomError, RanksDifferError
+from ina.host.errors import RanksDifferError
 from ina.protocol.coding import CODINGS
 from ina.testing import numerics, packed
-from ina.torch.errors import SettingError
 
 WORDS = 256
 """Of a packet."""
@@ -63,22 +62,5 @@ def differ(rank: int, workers: int) -> str:
     try:
         dist.all_reduce(torch.ones(5), group=group)
     except RanksDifferError as error:
-        return str(error)
-    return ""
-
-
-def too_many(rank: int, workers: int) -> str:
-    """More ranks than a sum of 8 bits has room for."""
-    try:
-        dist.new_group(backend="ina", pg_options=ina.torch.Options(wire="8"))
-    except HeadroomError as error:
-        return str(error)
-    return ""
-
-
-def no_such(rank: int, workers: int) -> str:
-    try:
-        ina.torch.Options(wire="12")
-    except SettingError as error:
         return str(error)
     return ""
