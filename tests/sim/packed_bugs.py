@@ -8,8 +8,8 @@ PACKED_BUGS = (
     Bug(
         "packed core: columns have room without a sign",
         "native/host/core/packed.cpp",
-        "return ((std::int32_t{1} << (bits - 1)) - 1) / summands;",
-        "return ((std::int32_t{1} << bits) - 1) / summands;",
+        "((std::int64_t{1} << (bits - 1)) - 1) / summands",
+        "((std::int64_t{1} << (bits < 32 ? bits : 31)) - 1) / summands",
     ),
     Bug(
         "packed core: chance depends on sequence numbers",

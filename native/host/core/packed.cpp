@@ -168,7 +168,7 @@ std::vector<const PackedKernels *> find_kernels() {
 }  // namespace
 
 std::int32_t column_limit(std::uint32_t bits, int summands) {
-    return ((std::int32_t{1} << (bits - 1)) - 1) / summands;
+    return static_cast<std::int32_t>(((std::int64_t{1} << (bits - 1)) - 1) / summands);
 }
 
 Packing packing_of(ValueType type, std::uint8_t exponent, int summands) {
