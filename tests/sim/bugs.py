@@ -184,17 +184,24 @@ BUGS = (
 
 
 def copy_to(folder: Path) -> Path:
-    """The sources that a bug is put into."""
+    """The sources that a bug is put into. Of those of the bug before, only its file is another."""
     root = folder / "tree"
-    shutil.rmtree(root, ignore_errors=True)
-    root.mkdir(parents=True)
+    wanted = {Path("CMakeLists.txt"), Path("pyproject.toml")}
     for name in ("ina", "native", "examples"):
-        ignored = shutil.ignore_patterns("__pycache__", "*.so")
-        # With new times: else what a bug was in before would not be compiled again without it.
-        shutil.copytree(ROOT / name, root / name, ignore=ignored, copy_function=shutil.copyfile)
-    for name in ("CMakeLists.txt", "pyproject.toml"):
-        shutil.copy2(ROOT / name, root / name)
+        wanted |= {path.relative_to(ROOT) for path in (ROOT / name).rglob("*") if _is_source(path)}
+    for path in root.rglob("*"):
+        if _is_source(path) and path.relative_to(root) not in wanted:
+            path.unlink()
+    for name in sorted(wanted):
+        source, copy = (ROOT / name).read_bytes(), root / name
+        if not copy.exists() or copy.read_bytes() != source:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(source)  # with a new time: it is compiled again
     return root
+
+
+def _is_source(path: Path) -> bool:
+    return path.is_file() and path.suffix != ".so" and "__pycache__" not in path.parts
 
 
 def find_extension() -> Path:

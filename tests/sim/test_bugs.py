@@ -32,6 +32,12 @@ _ALL = (*SHARED_BUGS, *RESIZE_BUGS, *NUMBER_BUGS, *PACKED_BUGS)
 NEW_BUGS = [bug for bug in _ALL if not bug.slows]
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of all bugs: of each, one file is compiled."""
+    return tmp_path_factory.mktemp("bugs")
+
+
 def found(bug: Bug, folder: Path, seeds: int) -> str:
     root = copy_to(folder)
     bug.put_into(root)
@@ -58,8 +64,8 @@ def test_bugs_that_show_at_once_are_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "bug", [bug for bug in NEW_BUGS if bug.name not in QUICK], ids=lambda bug: bug.name
 )
-def test_each_bug_is_found(bug: Bug, tmp_path: Path) -> None:
-    assert found(bug, tmp_path, MOST_SEEDS)
+def test_each_bug_is_found(bug: Bug, folder: Path) -> None:
+    assert found(bug, folder, MOST_SEEDS)
 
 
 @pytest.mark.long
