@@ -192,8 +192,8 @@ def copy_to(folder: Path) -> Path:
     for path in root.rglob("*"):
         if _is_source(path) and path.relative_to(root) not in wanted:
             path.unlink()
-    for name in sorted(wanted):
-        source, copy = (ROOT / name).read_bytes(), root / name
+    for place in sorted(wanted):
+        source, copy = (ROOT / place).read_bytes(), root / place
         if not copy.exists() or copy.read_bytes() != source:
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(source)  # with a new time: it is compiled again
