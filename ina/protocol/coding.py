@@ -60,10 +60,14 @@ def values_per_word(value_type: int) -> int:
     return ValueType(value_type).per_word if value_type in _VALUE_TYPES else 1
 
 
+def column_limit(bits: int, workers: int) -> int:
+    """The largest magnitude that a column may have, so that the sum of as many fits it."""
+    return ((1 << (bits - 1)) - 1) // workers
+
+
 def exact_below(bits: int, workers: int) -> int:
     """Whole numbers below this, a power of two, are summed as they are by so many workers."""
-    limit = ((1 << (bits - 1)) - 1) // workers
-    return 1 << ((limit + 1).bit_length() - 1)
+    return 1 << ((column_limit(bits, workers) + 1).bit_length() - 1)
 
 
 def too_narrow(bits: int, workers: int) -> str:

@@ -23,10 +23,20 @@ from ina.torch.devices import DEVICES
 from ina.torch.env import Options, Settings
 from ina.torch.errors import NotInaGroupError
 from ina.torch.hook import HookState, allreduce_hook
+from ina.torch.lowbit import LowbitState, lowbit_hook
 from ina.torch.process_group import ProcessGroupIna, close_at_exit
 from ina.torch.stats import GroupStats
 
-__all__ = ["GroupStats", "HookState", "Options", "ProcessGroupIna", "allreduce_hook", "stats"]
+__all__ = [
+    "GroupStats",
+    "HookState",
+    "LowbitState",
+    "Options",
+    "ProcessGroupIna",
+    "allreduce_hook",
+    "lowbit_hook",
+    "stats",
+]
 
 
 def create(options: _DistributedBackendOptions, backend_options: object) -> ProcessGroupIna:

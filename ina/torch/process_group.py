@@ -22,6 +22,7 @@ from torch.distributed import (
 )
 
 from ina.host.own_addresses import why_not_own
+from ina.protocol.coding import Coding
 from ina.protocol.collective import Reduction
 from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.torch import embedded, pieces
@@ -176,6 +177,13 @@ class ProcessGroupIna(ReduceScatter):
                 return self._all_reduce_inner(tensors, op, timeout)
         return self._sum("all_reduce", [pieces.whole(tensor) for tensor in tensors], op, timeout)
 
+    def allreduce_coded(self, tensor: torch.Tensor, coding: Coding) -> Work:
+        """Sum a tensor in CPU memory over the ranks, in place, its values travelling so.
+
+        Raises :class:`GroupClosedError`; what fails later is raised by the work.
+        """
+        return self._sum("all_reduce", [pieces.whole(tensor)], ReduceOp.SUM, None, coding)
+
     def _all_reduce_inner(
         self,
         tensors: Sequence[torch.Tensor],
@@ -196,6 +204,7 @@ class ProcessGroupIna(ReduceScatter):
         pieces: Sequence[Piece],
         op: ReduceOp | ReduceOp.RedOpType,
         timeout: timedelta | None,
+        coding: Coding | None = None,
     ) -> Work:
         if self._closed:
             raise GroupClosedError(f"{name} on group {self._group_id}: it has been destroyed")
@@ -211,7 +220,7 @@ class ProcessGroupIna(ReduceScatter):
         self._bound(work, timeout)
         for index, piece in enumerate(pieces):
             try:
-                one = self._worker.submit(piece.buffer, session_op)
+                one = self._worker.submit(piece.buffer, session_op, coding)
             except Exception as error:
                 # What has started keeps its memory until it is done, then the work fails.
                 work.fail(error, len(pieces) - index)
