@@ -10,6 +10,7 @@ MEMBERS = {
     "pipeline": Lazy("ina.cli.bench.pipeline", "The compiled P4 program, packets in memory."),
     "switch": Lazy("ina.cli.bench.switch", "A soft switch with packets through its UDP ports."),
     "quantize": Lazy("ina.cli.bench.quantize", "The host's conversions, beside memcpy."),
+    "rounding": Lazy("ina.cli.bench.rounding", "How far off sums are in fewer bits."),
     "allreduce": Lazy("ina.cli.bench.allreduce", "All-reduce through the switch, beside Gloo."),
     "racks": Lazy("ina.cli.bench.racks", "All-reduce over racks and a spine, beside Gloo."),
     "routing": Lazy("ina.cli.bench.routing", "Two jobs over two spines, by placement."),
