@@ -156,7 +156,7 @@ def test_plots_are_written(tmp_path: Path, suffix: str) -> None:
 def test_a_limit_counts_what_the_switch_sends_once_once(multicast: bool, crossings: int) -> None:
     """4 workers' tensors go up; results come down to each, or once for all."""
     case = allreduce.AllReduceCase("float32", 4, "sum", 256, 3, 1.0)
-    item = {"name": "ina", "transport": "udp", "host_node": None}
+    item = {"name": "ina", "transport": "udp", "host_node": None, "wire": "32"}
     found = allreduce._limit_s(Loopback(4), item, 1024, 1e9, multicast, case)
     assert found == pytest.approx(crossings * (4096 + 4 * 32) / 1e9)
 

@@ -20,7 +20,7 @@ from tests.sim.packed_bugs import PACKED_BUGS
 from tests.sim.resize_bugs import RESIZE_BUGS
 from tests.sim.shared_bugs import SHARED_BUGS
 
-MOST_SEEDS = 400
+MOST_SEEDS = 1000
 QUICK_SEED = 7
 """With which a run is short, and shows each of these."""
 QUICK = (
