@@ -19,6 +19,7 @@ from ina.bench.report import Report
 from ina.bench.testbed import LOOPBACK
 from ina.errors import InvalidInputError
 from ina.p4.builds import largest_build
+from ina.protocol.coding import MOST_WORKERS
 
 Bound = Literal["compute", "network", "latency", "cpu"]
 
@@ -78,6 +79,8 @@ class Advice:
     """Of a worker, for ina's reduction."""
     latency_s: float
     """Of all buckets together, ina's."""
+    narrow_gains: dict[str, float]
+    """Expected where floats travel in fewer bits, by wire: those with room for so many workers."""
     values: int
     """A packet: the largest build that the path's MTU lets pass."""
     text: str
@@ -133,9 +136,8 @@ def advise(job: KnownJob, costs: Costs) -> Advice:
     if job.workers < 2 or job.buckets < 1 or job.gradient_bytes < 4 or job.compute_s < 0:
         raise InvalidInputError(f"no job has {job}")
     values = largest_build(job.mtu_bytes)
-    wire_s = limits.link_s(
-        limits.ina_wire_bytes(math.ceil(job.gradient_bytes / 4), values), job.link_bit_s
-    )
+    words = math.ceil(job.gradient_bytes / 4)
+    wire_s = limits.link_s(limits.ina_wire_bytes(words, values), job.link_bit_s)
     ring_s = limits.link_s(limits.ring_wire_bytes(job.gradient_bytes, job.workers), job.link_bit_s)
     gb = job.gradient_bytes / 1e9
     cpu_s, latency_s = costs.ina_cpu_s_per_gb * gb, costs.ina_latency_s * job.buckets
@@ -145,6 +147,16 @@ def advise(job: KnownJob, costs: Costs) -> Advice:
     )
     ina_step, gloo_step = job.compute_s + ina_exposed, job.compute_s + gloo_exposed
     bound = _bound(gloo_exposed / gloo_step, wire_s, cpu_s, latency_s)
+
+    def narrow(bits: int) -> float:
+        wire_bytes = limits.ina_wire_bytes(math.ceil(words * bits / 32), values)
+        narrow_s = limits.link_s(wire_bytes, job.link_bit_s)
+        step_s = job.compute_s + _exposed_s(job, max(narrow_s, cpu_s) + latency_s)
+        return gloo_step / step_s
+
+    narrow_gains = {
+        str(bits): narrow(bits) for bits in (16, 8) if job.workers <= MOST_WORKERS[bits]
+    }
     return Advice(
         bound=bound,
         gain=gloo_step / ina_step,
@@ -156,8 +168,10 @@ def advise(job: KnownJob, costs: Costs) -> Advice:
         wire_s=wire_s,
         cpu_s=cpu_s,
         latency_s=latency_s,
+        narrow_gains=narrow_gains,
         values=values,
-        text=_text(bound, job, gloo_step / ina_step, gloo_exposed / gloo_step),
+        text=_text(bound, job, gloo_step / ina_step, gloo_exposed / gloo_step)
+        + (_narrow_text(narrow_gains) if bound == "network" else ""),
     )
 
 
@@ -174,6 +188,13 @@ def _bound(exposed_share: float, wire_s: float, cpu_s: float, latency_s: float) 
     if latency_s > max(wire_s, cpu_s):
         return "latency"
     return "cpu" if cpu_s > wire_s else "network"
+
+
+def _narrow_text(gains: dict[str, float]) -> str:
+    """What else there is: fewer bytes, where training bears them."""
+    ways = {"16": "INA_WIRE=16", "8": "ina.torch.lowbit_hook, 8 bits"}
+    said = [f"{gain:.2f} with {ways[wire]}" for wire, gain in gains.items()]
+    return f"; in fewer bytes, where training bears them, {', '.join(said)}" if said else ""
 
 
 def _text(bound: Bound, job: KnownJob, gain: float, exposed_share: float) -> str:

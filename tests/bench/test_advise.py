@@ -38,6 +38,13 @@ def test_a_job_whose_links_take_the_time() -> None:
     assert found.gain_at_most == 1.5
     assert 1.3 < found.gain < 1.5
     assert "1.50 = 2 (n - 1) / n" in found.text
+    for wire, share in (("16", 2), ("8", 4)):
+        step_s = 0.1 + found.wire_s / share - 0.05
+        assert found.narrow_gains[wire] == pytest.approx(found.gloo_step_s / step_s, rel=1e-4)
+    assert f"{found.narrow_gains['16']:.2f} with INA_WIRE=16" in found.text
+    many = advise(replace(JOB, workers=40), FREE)
+    assert list(many.narrow_gains) == ["16"]
+    assert advise(replace(JOB, workers=65), FREE).text.endswith("for what is on the wire")
 
 
 def test_a_job_that_computes_cannot_be_helped() -> None:
