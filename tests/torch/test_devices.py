@@ -19,8 +19,11 @@ from tests.worlds.fakes.manual_session import ManualSession
 from tests.worlds.processes.launch import launch
 
 
-def test_staged_tensors_get_the_bits_of_direct_ones(tmp_path: Path) -> None:
-    assert launch(device_cases.staged_as_direct, 3, tmp_path / "w") == [2 * (4 * 5260 + 9)] * 3
+@pytest.mark.parametrize("wire", ["32", "16"])
+def test_staged_tensors_get_the_bits_of_direct_ones(wire: str, tmp_path: Path) -> None:
+    case, environ = device_cases.staged_as_direct, {"INA_WIRE": wire}
+    found = launch(case, 3, tmp_path / "w", environ=environ)
+    assert found == [2 * (4 * 5260 + 9)] * 3
 
 
 def test_a_second_backend_is_made_by_us(tmp_path: Path) -> None:
