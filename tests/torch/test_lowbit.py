@@ -10,7 +10,7 @@ from tests.torch import lowbit_cases
 from tests.worlds.processes.launch import launch
 
 
-@pytest.mark.parametrize("backend", ["ina", "gloo"])
+@pytest.mark.parametrize("backend", ["ina", pytest.param("gloo", marks=pytest.mark.long)])
 def test_how_far_off_gradients_are(backend: str, tmp_path: Path) -> None:
     environ = {"INA_LOSS_RATE": "0.02"}
     for found in launch(lowbit_cases.hooks, 2, tmp_path / "w", environ=environ, backend=backend):

@@ -116,8 +116,8 @@ BlockScan ChunkCodec::scan(const Tensor &tensor, std::uint64_t chunk) const {
     prefetch_scan(values, tensor.chunk_bytes(chunk));
     const ValueType type = tensor.request.type;
     BlockScan found = kernels_.scan(element_of(type), values, tensor.chunk_elems(chunk));
-    // Who submits sees to it that columns have room for a sum. Where they have not, no sum is better
-    // than a wrong one: it turns into NaN, on all ranks.
+    // Who submits sees to it that columns have room for a sum. Where they have not, no sum is
+    // better than a wrong one: it turns into NaN, on all ranks.
     const std::uint32_t bits = 32 / values_per_word(type);
     found.non_finite = found.non_finite || column_limit(bits, config_.summands) == 0;
     return found;

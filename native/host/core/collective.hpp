@@ -38,8 +38,8 @@ struct Collective {
     // Of two that differ in more than their elements, not the same; for the digest.
     std::uint64_t word() const {
         return static_cast<std::uint64_t>(rounding) << 32 | static_cast<std::uint64_t>(root) << 16 |
-               static_cast<std::uint64_t>(kind) << 8 |
-               static_cast<std::uint64_t>(type) << 1 | static_cast<std::uint64_t>(op);
+               static_cast<std::uint64_t>(kind) << 8 | static_cast<std::uint64_t>(type) << 1 |
+               static_cast<std::uint64_t>(op);
     }
 };
 

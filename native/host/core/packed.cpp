@@ -47,8 +47,8 @@ INA_ALWAYS_INLINE std::int32_t nearest(float scaled) {
 // floor(x + u) with u in steps of 2^-9, never 0 nor 1: below 2^14 no sum reaches the next integer
 // by its own rounding.
 INA_ALWAYS_INLINE std::int32_t stochastic(float scaled, std::uint32_t random) {
-    const float u = static_cast<float>(static_cast<std::int32_t>(random >> 23)) * (1.0f / 512) +
-                    1.0f / 1024;
+    const float u =
+        static_cast<float>(static_cast<std::int32_t>(random >> 23)) * (1.0f / 512) + 1.0f / 1024;
     const float moved = scaled + u;
     const auto cut = static_cast<std::int32_t>(moved);
     return cut - (static_cast<float>(cut) > moved ? 1 : 0);
@@ -82,14 +82,15 @@ INA_ALWAYS_INLINE void pack_body(const void *tensor, std::size_t count, const Pa
         add_column<Format, false, kIsRandom>(values + column.from * sizeof(typename Format::Bits),
                                              column, how, words);
     }
-    for (std::size_t i = 0; i < all; ++i) store(words, i, big_endian(load<std::uint32_t>(words, i)));
+    for (std::size_t i = 0; i < all; ++i)
+        store(words, i, big_endian(load<std::uint32_t>(words, i)));
 }
 
 // A column's sum is what is left of the word above those below it, which are at least -2^(b-1):
 // with as much added to each of them none borrows from the next.
 template <class Format>
-INA_ALWAYS_INLINE void unpack_body(const std::uint8_t *words, std::size_t count,
-                                   std::uint32_t bits, Dequantization how, void *tensor) {
+INA_ALWAYS_INLINE void unpack_body(const std::uint8_t *words, std::size_t count, std::uint32_t bits,
+                                   Dequantization how, void *tensor) {
     const std::uint32_t columns = 32 / bits;
     const std::size_t all = (count + columns - 1) / columns;
     const float factor = 1.0f / static_cast<float>(how.divisor);
@@ -99,8 +100,8 @@ INA_ALWAYS_INLINE void unpack_body(const std::uint8_t *words, std::size_t count,
         const Column column = column_of(index, count, all, bits);
         const std::uint32_t up = 32 - bits - column.shift;
         const std::uint32_t down = 32 - bits;
-        auto *const to = static_cast<std::uint8_t *>(tensor) +
-                         column.from * sizeof(typename Format::Bits);
+        auto *const to =
+            static_cast<std::uint8_t *>(tensor) + column.from * sizeof(typename Format::Bits);
         for (std::size_t i = 0; i < column.count; ++i) {
             const std::uint32_t word = big_endian(load<std::uint32_t>(words, i)) + below;
             const std::int32_t sum = static_cast<std::int32_t>(word << up) >> down;

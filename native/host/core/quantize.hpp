@@ -29,7 +29,8 @@ enum class ValueType : std::uint8_t {
     kBfloat16In8 = wire::kValueTypeBfloat16In8,
 };
 
-// The tensor's type is the lower two bits, the binary logarithm of how many are in a word the upper.
+// The tensor's type is the lower two bits, the binary logarithm of how many are in a word the
+// upper.
 inline constexpr ValueType element_of(ValueType type) {
     return static_cast<ValueType>(static_cast<std::uint8_t>(type) & 3);
 }
