@@ -18,9 +18,9 @@ def test_the_oldest_operation_that_is_not_done() -> None:
     assert star.workers[0].lanes().oldest_operation is None
     for number in (1, 2):
         star.submit(0, number, array, array, ("sum", "avg")[number - 1])
-    assert star.workers[0].lanes().oldest_operation == (1, (1, 160, 0, 0, 0))
+    assert star.workers[0].lanes().oldest_operation == (1, (1, 160, 0, 0, 0, 0))
     star.run(1)
-    assert star.workers[0].lanes().oldest_operation == (2, (1, 160, 1, 0, 0))
+    assert star.workers[0].lanes().oldest_operation == (2, (1, 160, 1, 0, 0, 0))
 
 
 def test_lanes_say_what_was_sent_last_and_what_waits() -> None:
