@@ -23,7 +23,7 @@ from torch import nn
 from torch._C._distributed_c10d import GradBucket
 from torch.distributed import Work
 
-from ina.protocol.coding import MOST_WORKERS, Coding, exact_below, too_narrow
+from ina.protocol.coding import MOST_WORKERS, WHOLE, Coding, exact_below, too_narrow
 from ina.torch.errors import SettingError
 from ina.torch.hook import HookState
 
@@ -145,7 +145,7 @@ class LowbitState:
         # Of what was turned, that is a normal distribution's; else the range is of the largest.
         reach = _REACH[self._bits] * turned.square().mean(dim=1).sqrt()
         reach = reach if self._hadamard else turned.abs().amax(dim=1)
-        agreed = self._group.allreduce([reach], dist.ReduceOp.AVG)
+        agreed = self._group.allreduce_coded(reach, WHOLE, dist.ReduceOp.AVG)
         future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
         return _Bucket(buffer, parameters, turned, reach, agreed, signs, own, future)
 

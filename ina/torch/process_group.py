@@ -177,12 +177,14 @@ class ProcessGroupIna(ReduceScatter):
                 return self._all_reduce_inner(tensors, op, timeout)
         return self._sum("all_reduce", [pieces.whole(tensor) for tensor in tensors], op, timeout)
 
-    def allreduce_coded(self, tensor: torch.Tensor, coding: Coding) -> Work:
-        """Sum a tensor in CPU memory over the ranks, in place, its values travelling so.
+    def allreduce_coded(
+        self, tensor: torch.Tensor, coding: Coding, op: ReduceOp.RedOpType = ReduceOp.SUM
+    ) -> Work:
+        """Sum or average a tensor in CPU memory over the ranks, in place, its values travelling so.
 
         Raises :class:`GroupClosedError`; what fails later is raised by the work.
         """
-        return self._sum("all_reduce", [pieces.whole(tensor)], ReduceOp.SUM, None, coding)
+        return self._sum("all_reduce", [pieces.whole(tensor)], op, None, coding)
 
     def _all_reduce_inner(
         self,

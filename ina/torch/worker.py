@@ -131,8 +131,7 @@ class Worker:
 
         ``tensor``: contiguous, in CPU memory, any shape, a dtype that the network sums; it must not
         be touched before the end. ``coding``: how its values travel; None: as the job's do. All
-        ranks submit the same in the same order. What fails is
-        raised by the result's ``wait``.
+        ranks submit the same in the same order. What fails is raised by the result's ``wait``.
         """
         coding = self.coding if coding is None else coding
         if self._fallback is not None and self._fallback.is_away:

@@ -51,7 +51,8 @@ class Steps:
 def exact(rank: int) -> torch.Tensor:
     """What float32 gives for the batches of :class:`Steps`."""
     inner = net()
-    model = DistributedDataParallel(inner)
+    # Whatever wire the ranks' own group has.
+    model = DistributedDataParallel(inner, process_group=dist.new_group(backend="gloo"))
     generator = torch.Generator().manual_seed(rank)
     torch.autograd.backward(model(torch.randn(16, 20, generator=generator)).square().mean())
     return flat(inner)
@@ -122,6 +123,12 @@ def not_finite(rank: int, workers: int) -> tuple[bool, int, float]:
     skipped = steps.state.skipped
     steps.state.close()
     return seen, skipped, _off(sums / 20, right)
+
+
+def on_a_group_with_a_wire(rank: int, workers: int) -> bool:
+    """How the group's own tensors travel is nothing to the hook: the same bits."""
+    group = dist.new_group(backend="ina", pg_options=ina.torch.Options(wire="8"))
+    return torch.equal(Steps(rank).gradient(), Steps(rank, process_group=group).gradient())
 
 
 def refused(rank: int, workers: int) -> str:

@@ -36,5 +36,9 @@ def test_nothing_of_a_gradient_that_is_not_finite_is_kept(tmp_path: Path) -> Non
         assert off < 0.02
 
 
+def test_ranks_agree_on_steps_in_whole_words(tmp_path: Path) -> None:
+    assert launch(lowbit_cases.on_a_group_with_a_wire, 2, tmp_path / "w") == [True, True]
+
+
 def test_what_it_cannot_do_is_refused(tmp_path: Path) -> None:
     launch(lowbit_cases.refused, 2, tmp_path / "w")
