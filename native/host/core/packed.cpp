@@ -6,6 +6,7 @@
 #include "host/core/digest.hpp"
 #include "host/core/float_formats.hpp"
 #include "host/core/half_vectors.hpp"
+#include "host/core/kernel_sets.hpp"
 #include "host/core/unaligned.hpp"
 
 namespace ina::host {
@@ -154,17 +155,7 @@ INA_PACKED_KERNELS(avx512, "avx512", INA_AVX512)
 #elif defined(INA_NEON_KERNELS)
 INA_PACKED_KERNELS(neon, "neon", )
 #endif
-
-std::vector<const PackedKernels *> find_kernels() {
-    std::vector<const PackedKernels *> found{&generic::kPackedKernels};
-#if defined(INA_X86_KERNELS)
-    if (has_avx2()) found.push_back(&avx2::kPackedKernels);
-    if (has_avx512()) found.push_back(&avx512::kPackedKernels);
-#elif defined(INA_NEON_KERNELS)
-    found.push_back(&neon::kPackedKernels);
-#endif
-    return found;
-}
+constexpr const PackedKernels *kCompiled[] = INA_KERNEL_SETS(kPackedKernels);
 
 }  // namespace
 
@@ -185,7 +176,7 @@ std::uint32_t rounding_key(std::uint64_t tensor, std::uint64_t first_elem, std::
 }
 
 const std::vector<const PackedKernels *> &available_packed_kernels() {
-    static const std::vector<const PackedKernels *> found = find_kernels();
+    static const std::vector<const PackedKernels *> found = runnable_sets<PackedKernels>(kCompiled);
     return found;
 }
 

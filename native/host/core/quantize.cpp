@@ -5,6 +5,7 @@
 
 #include "host/core/float_formats.hpp"
 #include "host/core/half_vectors.hpp"
+#include "host/core/kernel_sets.hpp"
 #include "host/core/unaligned.hpp"
 
 namespace ina::host {
@@ -163,17 +164,7 @@ INA_KERNELS(avx512, "avx512", INA_AVX512)
 // NEON is part of the baseline: the bodies are the generic set's.
 INA_KERNELS(neon, "neon", )
 #endif
-
-std::vector<const Kernels *> find_kernels() {
-    std::vector<const Kernels *> found{&generic::kKernels};
-#if defined(INA_X86_KERNELS)
-    if (has_avx2()) found.push_back(&avx2::kKernels);
-    if (has_avx512()) found.push_back(&avx512::kKernels);
-#elif defined(INA_NEON_KERNELS)
-    found.push_back(&neon::kKernels);
-#endif
-    return found;
-}
+constexpr const Kernels *kCompiled[] = INA_KERNEL_SETS(kKernels);
 
 float power_of_two(int exponent) {  // -126 .. 127
     return float_of_bits(static_cast<std::uint32_t>(exponent + 127) << 23);
@@ -209,7 +200,7 @@ float inverse_block_scale(std::uint8_t exponent, int workers) {
 }
 
 const std::vector<const Kernels *> &available_kernels() {
-    static const std::vector<const Kernels *> found = find_kernels();
+    static const std::vector<const Kernels *> found = runnable_sets<Kernels>(kCompiled);
     return found;
 }
 

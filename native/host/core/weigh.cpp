@@ -4,6 +4,7 @@
 
 #include "host/core/float_formats.hpp"
 #include "host/core/half_vectors.hpp"
+#include "host/core/kernel_sets.hpp"
 
 namespace ina::host {
 namespace {
@@ -107,15 +108,15 @@ INA_AVX512 inline std::uint64_t wide_avx512(const std::uint8_t *wire, const std:
 #endif
 
 #define INA_WEIGH_KERNELS(NAME, LABEL, ATTRIBUTE, WIDE)                                            \
-    namespace NAME##_weigh {                                                                       \
-        ATTRIBUTE std::uint64_t wide(const std::uint8_t *wire, const std::uint32_t *low,           \
-                                     const std::uint32_t *high, std::size_t values) {              \
-            return WIDE(wire, low, high, values);                                                  \
-        }                                                                                          \
-        ATTRIBUTE std::uint32_t used_bits(const std::uint8_t *values, std::size_t count) {         \
-            return used_bits_body(values, count);                                                  \
-        }                                                                                          \
-        constexpr WeighKernels kKernels{LABEL, wide, used_bits};                                   \
+    namespace NAME {                                                                               \
+    ATTRIBUTE std::uint64_t wide(const std::uint8_t *wire, const std::uint32_t *low,               \
+                                 const std::uint32_t *high, std::size_t values) {                  \
+        return WIDE(wire, low, high, values);                                                      \
+    }                                                                                              \
+    ATTRIBUTE std::uint32_t used_bits(const std::uint8_t *values, std::size_t count) {             \
+        return used_bits_body(values, count);                                                      \
+    }                                                                                              \
+    constexpr WeighKernels kWeighKernels{LABEL, wide, used_bits};                                  \
     }
 
 INA_WEIGH_KERNELS(generic, "generic", , wide_body)
@@ -125,22 +126,12 @@ INA_WEIGH_KERNELS(avx512, "avx512", INA_AVX512, wide_avx512)
 #elif defined(INA_NEON_KERNELS)
 INA_WEIGH_KERNELS(neon, "neon", , wide_body)
 #endif
-
-std::vector<const WeighKernels *> find_kernels() {
-    std::vector<const WeighKernels *> found{&generic_weigh::kKernels};
-#if defined(INA_X86_KERNELS)
-    if (has_avx2()) found.push_back(&avx2_weigh::kKernels);
-    if (has_avx512()) found.push_back(&avx512_weigh::kKernels);
-#elif defined(INA_NEON_KERNELS)
-    found.push_back(&neon_weigh::kKernels);
-#endif
-    return found;
-}
+constexpr const WeighKernels *kCompiled[] = INA_KERNEL_SETS(kWeighKernels);
 
 }  // namespace
 
 const std::vector<const WeighKernels *> &available_weigh_kernels() {
-    static const std::vector<const WeighKernels *> found = find_kernels();
+    static const std::vector<const WeighKernels *> found = runnable_sets<WeighKernels>(kCompiled);
     return found;
 }
 
