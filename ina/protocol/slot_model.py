@@ -18,6 +18,8 @@ first contribution of a job is newer than anything its slots hold. Nothing is ev
 
 A contribution may be of several workers at once: of a switch that sums for them (``shared_model``).
 Then it counts if none of them is in, or if all who are in are among them.
+
+In mode `stream` the last word of a packet is no value: of the words there the slot keeps the least.
 """
 
 from __future__ import annotations
@@ -91,6 +93,8 @@ class Contribution:
     check: int = 0
     said: tuple[int, ...] = ()
     """What all packets of the round say alike: slot, exponent, value type."""
+    is_stream: bool = False
+    """Whether the last of ``values`` is `next`: what its worker would have follow."""
 
 
 @dataclass
@@ -156,9 +160,16 @@ class Slot:
         self.digest = (self.digest + part.digest) % DIGEST_MODULUS
         self.check = (self.check + part.check) % CHECK_MODULUS
         if part.values:
-            self.values = add_int32(self.values, part.values)
+            add = add_block if part.is_stream else add_int32
+            self.values = add(self.values, part.values)
 
 
 def add_int32(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...]:
     """Adds elementwise as the hardware does: int32, two's complement, wrapping."""
     return tuple((a + b + 2**31) % 2**32 - 2**31 for a, b in zip(left, right, strict=True))
+
+
+def add_block(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...]:
+    """Adds values, but for the last word: of that, without a sign, the lesser one stays."""
+    least = min(left[-1], right[-1], key=lambda word: word % 2**32)
+    return (*add_int32(left[:-1], right[:-1]), least)

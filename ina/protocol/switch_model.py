@@ -3,7 +3,8 @@
 The switch is the root of a job's tree, or it has a parent: then it sends complete sums up, and
 hands down what comes back. Its children are workers, or switches like itself; it cannot tell.
 
-A job has slots of its own there (mode `pool`), or claims slots that it shares (`shared`).
+A job has slots of its own there (mode `pool`), or claims slots that it shares (`shared`); in mode
+`stream` the last word of its packets is the number of a block, of which the least stays.
 
 It is the oracle that the compiled P4 program is compared with, so it is written for reading: one
 method a step, in the order of the P4 controls. Addresses are numbers as they stand in the packet.
@@ -97,6 +98,7 @@ class ModelJob:
     claims: Claims | None = (
         None  # None: its slots are its own; else they are shared, below `parent`
     )
+    is_stream: bool = False  # the last word of a packet is no value (slot_model.add_block)
 
     @property
     def all_bits(self) -> int:
@@ -148,11 +150,20 @@ class SwitchModel:
     """A switch with ``slots`` physical slots of ``values_per_packet`` int32 values each.
 
     ``gathers``: the flags that its slots collect; the program of mode pool knows fewer.
+    ``expands``: whether it knows of contributions with the last word alone, as mode stream's does.
     """
 
-    def __init__(self, slots: int, values_per_packet: int, *, gathers: Flag = STICKY_FLAGS) -> None:
+    def __init__(
+        self,
+        slots: int,
+        values_per_packet: int,
+        *,
+        gathers: Flag = STICKY_FLAGS,
+        expands: bool = False,
+    ) -> None:
         self.gathers = gathers
-        self.value_counts = (0, values_per_packet)
+        self.values_per_packet = values_per_packet
+        self.value_counts = (0, values_per_packet, *((1,) if expands else ()))
         self.slots_total = slots
         self.slots: dict[int, Slot] = defaultdict(lambda: Slot(values=(0,) * values_per_packet))
         """By number; one that nothing has reached yet is as at power-on."""
@@ -248,6 +259,7 @@ class SwitchModel:
     ) -> list[Departure]:
         """Processes a child's contribution. Raises Dropped."""
         flags = (header.flags | (Flag.ECN if congested else NO_FLAGS)) & self.gathers
+        header, values = self.expand(header, values)
         part = Contribution(
             Tag(job.epoch, header.seq),
             self._whose(job, header),
@@ -257,6 +269,7 @@ class SwitchModel:
             header.digest,
             header.check,
             (header.slot, header.exponent, header.value_type),
+            job.is_stream,
         )
         if job.claims is not None:
             return self._share(job, job.claims, header, part)
@@ -266,6 +279,13 @@ class SwitchModel:
         if outcome in (Outcome.STALE, Outcome.DUPLICATE):
             raise Dropped(DropReason[outcome.name])
         return list(self._distribute(outcome, job, slot, header))
+
+    def expand(self, header: Header, values: tuple[int, ...]) -> tuple[Header, tuple[int, ...]]:
+        """A contribution with the last word alone is one of zeros and that word."""
+        if header.value_count != 1:
+            return header, values
+        zeros = (0,) * (self.values_per_packet - 1)
+        return replace(header, value_count=self.values_per_packet), (*zeros, *values)
 
     def _share(
         self, job: ModelJob, claims: Claims, header: Header, part: Contribution

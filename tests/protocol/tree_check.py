@@ -23,7 +23,7 @@ from typing import NamedTuple
 from ina.protocol import serial
 from ina.protocol.slot_model import Slot
 from ina.protocol.spec import Flag, Kind
-from ina.protocol.switch_model import EPOCH_BITS, Departure, SwitchModel
+from ina.protocol.switch_model import EPOCH_BITS, Departure, ModelJob, SwitchModel
 from tests.protocol.lossy import Loss, Lossy, Sending, State, Told, Turn
 from tests.protocol.moves import Arrival, Moved, Moves, frozen, put
 from tests.protocol.search import Violation
@@ -71,8 +71,7 @@ class TreeMoves(Moves[Packet]):
         self.tree = tree
         self.slots = tree.slots or 2 * tree.window
         self.fabric = tree.fabric_type(tree.parents, tree.workers, tree.behind)
-        first = tree.first_seq or 2**serial.SERIAL_BITS - 2 * tree.window
-        self.traffic = Traffic(self.fabric, tree.chunks, self.slots, first)
+        self.traffic = self.make_traffic(tree.first_seq or 2**serial.SERIAL_BITS - 2 * tree.window)
         super().__init__(self.traffic.value_count)
         for switch in self.fabric.switches:
             for _ in range(self.slots):
@@ -80,12 +79,21 @@ class TreeMoves(Moves[Packet]):
         self._switches: dict[tuple[int, int], SwitchModel] = {}
         self._sent: dict[tuple[int, int, int], tuple[int, ...]] = {}
 
+    def make_traffic(self, first_seq: int) -> Traffic:
+        """What the job's workers send, from this sequence number on."""
+        return Traffic(self.fabric, self.tree.chunks, self.slots, first_seq)
+
+    def make_switch(self, job: ModelJob) -> SwitchModel:
+        """One that is programmed for the job."""
+        switch = self.tree.switch_type(FIRST_SLOT + self.slots, self.traffic.value_count)
+        switch.install(job)
+        return switch
+
     def _switch(self, place: int, epoch: int) -> SwitchModel:
         """As it is programmed in an epoch; states of slots are put into it."""
         if (place, epoch) not in self._switches:
-            switch = self.tree.switch_type(FIRST_SLOT + self.slots, self.traffic.value_count)
-            switch.install(self.fabric.job(place, FIRST_EPOCH + epoch, self.slots))
-            self._switches[place, epoch] = switch
+            job = self.fabric.job(place, FIRST_EPOCH + epoch, self.slots)
+            self._switches[place, epoch] = self.make_switch(job)
         return self._switches[place, epoch]
 
     def cell(self, packet: Packet) -> int:
@@ -141,11 +149,13 @@ class TreeMoves(Moves[Packet]):
 class TreeSystem(Lossy[Workers, TreeMoves]):
     """The job, its tree and the network."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, moves: TreeMoves | None = None) -> None:
+        """``moves``: by default those of mode pool."""
         self.tree = tree
         self.fresh = tuple(Worker(epoch, (0,) * tree.window) for epoch in (0, 1))
         workers = (self.fresh[0],) * len(tree.workers)
-        super().__init__(TreeMoves(tree), workers, eager=tree.eager, live=tree.live)
+        moves = moves or TreeMoves(tree)
+        super().__init__(moves, workers, eager=tree.eager, live=tree.live)
         cells = range(len(self.table.relevant))
         self.cells = {
             switch: tuple(cell for cell in cells if self.table.switch_of[cell] == switch)
