@@ -26,6 +26,7 @@ from ina.torch.hook import HookState, allreduce_hook
 from ina.torch.lowbit import LowbitState, lowbit_hook
 from ina.torch.process_group import ProcessGroupIna, close_at_exit
 from ina.torch.stats import GroupStats
+from ina.torch.topk import TopkState, topk_hook
 
 __all__ = [
     "GroupStats",
@@ -33,9 +34,11 @@ __all__ = [
     "LowbitState",
     "Options",
     "ProcessGroupIna",
+    "TopkState",
     "allreduce_hook",
     "lowbit_hook",
     "stats",
+    "topk_hook",
 ]
 
 

@@ -5,29 +5,23 @@ them alike in size, quantised in steps that all ranks share, and rounded by chan
 sent of a gradient is added to the next one's (error feedback). THC's switch looks levels up in a
 table, because 4 bits come up to it; here a value has 8 bits each way, and the levels are integers.
 
-A step's buckets go over the network in the order in which DDP gives them, each in two sums: of how
-far its blocks' values reach, by which ranks agree on the steps, and of its integers. The second of
-a bucket is sent after the first of the next, so that neither waits for a round trip.
+A bucket goes in two sums: of how far its blocks' values reach, by which ranks agree on the steps,
+and of its integers.
 """
 
 # No `from __future__ import annotations`: DDP compares the hook's annotations with classes.
 
-import logging
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch._C._distributed_c10d import GradBucket
-from torch.distributed import Work
 
 from ina.protocol.coding import MOST_WORKERS, WHOLE, Coding, exact_below, too_narrow
 from ina.torch.errors import SettingError
-from ina.torch.hook import HookState
-
-_log = logging.getLogger("ina.torch")
+from ina.torch.feedback import Begun, FeedbackState
 
 _SIDE = 32
 BLOCK = _SIDE * _SIDE
@@ -37,22 +31,16 @@ _REACH = {8: 3.0, 16: 5.0}
 
 
 @dataclass
-class _Bucket:
-    """One on its way."""
+class _Bucket(Begun):
+    """One on its way; its values are turned, in blocks of BLOCK."""
 
-    buffer: torch.Tensor
-    parameters: list[torch.Tensor]
-    values: torch.Tensor
-    """With what was kept, turned; blocks of BLOCK."""
     reach: torch.Tensor
     """Of each block, how far its integers go; once agreed, the ranks' mean."""
-    agreed: Work
     signs: torch.Tensor
     chance: torch.Generator
-    future: torch.futures.Future[torch.Tensor]
 
 
-class LowbitState:
+class LowbitState(FeedbackState[_Bucket]):
     """Of :func:`lowbit_hook`: the job that it sums in, and what it keeps of each parameter.
 
     All ranks make it alike. ``state_dict`` has what is kept by the parameters' names, in units of
@@ -78,65 +66,20 @@ class LowbitState:
         """
         if bits not in _REACH:
             raise SettingError(f"bits={bits}: want 8 or 16")
-        self._hook_state = HookState(process_group)
-        workers = self._hook_state.group.size()
+        super().__init__(model, process_group)
+        workers = self._group.size()
         if workers > MOST_WORKERS[bits]:
-            self._hook_state.close()
+            self.close()
             raise SettingError(f"LowbitState: {too_narrow(bits, workers)}")
         self._coding, self._limit = Coding(bits), exact_below(bits, workers) - 1
         self._bits, self._hadamard, self._keeps, self._seed = bits, hadamard, error_feedback, seed
-        inner = model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model
-        self._names = {id(it): name for name, it in inner.named_parameters()}
-        self._kept: dict[str, torch.Tensor] = {}
-        self._scale = 1.0
-        self._step, self._index = 0, 0
-        self._waiting: _Bucket | None = None
-        self.skipped = 0
-        """Buckets with Inf or NaN in them, of which nothing was kept."""
-
-    def set_scale(self, scale: float) -> None:
-        """Of the loss, where it is scaled (``GradScaler.get_scale()``), before each ``backward``:
-        what is kept of gradients is kept in their own units."""
-        self._scale = scale
-
-    def state_dict(self) -> dict[str, Any]:
-        """What is kept, by the parameters' names, and how many steps there were."""
-        kept = {name: kept.clone() for name, kept in self._kept.items()}
-        return {"kept": kept, "step": self._step}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Raises :class:`SettingError` where it is of another model."""
-        unknown = set(state["kept"]) - set(self._names.values())
-        if unknown:
-            raise SettingError(f"LowbitState: the model has no parameter {sorted(unknown)[0]!r}")
-        self._kept = {name: kept.clone() for name, kept in state["kept"].items()}
-        self._step = int(state["step"])
-
-    def close(self) -> None:
-        """Leave the job."""
-        self._hook_state.close()
-
-    # -- a bucket ------------------------------------------------------------------------------
-
-    def reduce(self, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
-        """Begin one bucket's sums; see :func:`lowbit_hook`."""
-        begun = self._begin(bucket)
-        before, self._waiting = self._waiting, begun
-        if before is not None:
-            self._send(before)
-        self._index += 1
-        if bucket.is_last():
-            self._waiting = None
-            self._send(begun)
-            self._step, self._index = self._step + 1, 0
-        return begun.future
 
     def _begin(self, bucket: GradBucket) -> _Bucket:
         buffer, parameters = bucket.buffer(), bucket.parameters()
         blocks = -(-buffer.numel() // BLOCK)
         values = torch.zeros(blocks * BLOCK)
         values[: buffer.numel()] = buffer
-        self._add_kept(values, parameters)
+        self._kept.add_to(values, parameters)
         shared, own = self._chances()
         signs = torch.randint(0, 2, (BLOCK,), generator=shared).mul_(2).sub_(1).float()
         turned = values.view(blocks, BLOCK)
@@ -146,8 +89,7 @@ class LowbitState:
         reach = _REACH[self._bits] * turned.square().mean(dim=1).sqrt()
         reach = reach if self._hadamard else turned.abs().amax(dim=1)
         agreed = self._group.allreduce_coded(reach, WHOLE, dist.ReduceOp.AVG)
-        future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
-        return _Bucket(buffer, parameters, turned, reach, agreed, signs, own, future)
+        return _Bucket(buffer, parameters, turned, agreed, reach, signs, own)
 
     def _send(self, bucket: _Bucket) -> None:
         bucket.agreed.wait()
@@ -160,36 +102,19 @@ class LowbitState:
         integers = (scaled + torch.rand(scaled.shape, generator=bucket.chance)).floor_()
         integers.clamp_(-self._limit, self._limit)
         if self._keeps:
-            self._keep(bucket, bucket.values - integers * steps)
+            left = self._turned_back(bucket.values - integers * steps, bucket.signs)
+            self._kept.keep(left.view(-1), bucket.parameters)
         work = self._group.allreduce_coded(integers, self._coding)
 
-        def arrived(done: torch.futures.Future[list[torch.Tensor]]) -> None:
-            try:
-                done.value()
-                summed = integers.mul_(steps / self._group.size())
-                self._write(bucket, summed)
-                bucket.future.set_result(bucket.buffer)
-            except Exception as error:
-                bucket.future.set_exception(error)  # type: ignore[arg-type]
+        def write() -> None:
+            summed = integers.mul_(steps / self._group.size())
+            values = self._turned_back(summed, bucket.signs).view(-1)
+            bucket.buffer.copy_(values[: bucket.buffer.numel()])
 
-        work.get_future().add_done_callback(arrived)
-
-    def _write(self, bucket: _Bucket, turned: torch.Tensor) -> None:
-        values = self._turned_back(turned, bucket.signs).view(-1)
-        bucket.buffer.copy_(values[: bucket.buffer.numel()])
+        self._end_with(bucket, work, write)
 
     def _turned_back(self, turned: torch.Tensor, signs: torch.Tensor) -> torch.Tensor:
         return _turn(turned) * signs if self._hadamard else turned
-
-    def _skip(self, bucket: _Bucket) -> None:
-        """All ranks hear of it: a loss scaler then skips the step, on each."""
-        self.skipped += 1
-        bucket.buffer.fill_(math.nan)
-        bucket.future.set_result(bucket.buffer)
-
-    @property
-    def _group(self) -> Any:
-        return self._hook_state.group
 
     def _chances(self) -> tuple[torch.Generator, torch.Generator]:
         """Those that ranks share, and this rank's; of the step and the bucket, never of time."""
@@ -199,28 +124,6 @@ class LowbitState:
             torch.Generator().manual_seed(shared % 2**63),
             torch.Generator().manual_seed(own % 2**63),
         )
-
-    # -- what is kept --------------------------------------------------------------------------
-
-    def _places(self, parameters: list[torch.Tensor]) -> list[tuple[str, slice]]:
-        """By parameter, not by bucket: DDP builds those anew after the first step."""
-        places, begin = [], 0
-        for parameter in parameters:
-            end = begin + parameter.numel()
-            places.append((self._names[id(parameter)], slice(begin, end)))
-            begin = end
-        return places
-
-    def _add_kept(self, values: torch.Tensor, parameters: list[torch.Tensor]) -> None:
-        for name, place in self._places(parameters):
-            kept = self._kept.get(name)
-            if kept is not None:
-                values[place].add_(kept, alpha=self._scale)
-
-    def _keep(self, bucket: _Bucket, turned: torch.Tensor) -> None:
-        values = self._turned_back(turned, bucket.signs).view(-1)
-        for name, place in self._places(bucket.parameters):
-            self._kept[name] = values[place] / self._scale
 
 
 def lowbit_hook(state: LowbitState, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:

@@ -33,11 +33,13 @@ def flat(model: nn.Module) -> torch.Tensor:
 class Steps:
     """Backward passes of the same batch, whose gradients are the same each time."""
 
-    def __init__(self, rank: int, **asked: Any) -> None:
+    def __init__(
+        self, rank: int, make: Any = ina.torch.LowbitState, hook: Any = None, **asked: Any
+    ) -> None:
         self.inner = net()
         self.model = DistributedDataParallel(self.inner, bucket_cap_mb=0.01)
-        self.state = ina.torch.LowbitState(self.model, **asked)
-        self.model.register_comm_hook(self.state, ina.torch.lowbit_hook)
+        self.state = make(self.model, **asked)
+        self.model.register_comm_hook(self.state, hook or ina.torch.lowbit_hook)
         generator = torch.Generator().manual_seed(rank)
         self.inputs = torch.randn(16, 20, generator=generator)
 
