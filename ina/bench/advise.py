@@ -15,16 +15,20 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ina.bench import limits
+from ina.bench.gradients import ITEM_BYTES
 from ina.bench.report import Report
 from ina.bench.testbed import LOOPBACK
 from ina.errors import InvalidInputError
 from ina.p4.builds import largest_build
 from ina.protocol.coding import MOST_WORKERS
+from ina.protocol.spec import VALUE_BYTES
 
 Bound = Literal["compute", "network", "latency", "cpu"]
 
 BACKWARD_FRACTION = 2 / 3
 """Of a step's computing: backward makes two products where forward makes one."""
+AS_GOOD_AS_BFLOAT16 = 8
+"""Workers up to which sums in 16 bits are as near as a ring's in bfloat16 (bench rounding)."""
 NEGLIGIBLE = 0.05
 """A share of the step that is not worth a switch."""
 
@@ -37,13 +41,22 @@ class KnownJob:
     compute_s: float
     """Of a step, without communication."""
     gradient_bytes: int
-    """Of a step, float32."""
+    """Of a step, in their own type."""
     buckets: int
     """All-reduces of a step."""
     link_bit_s: float
     """Of each worker, each way."""
     mtu_bytes: int
     """Of the path to the switch: IP packets that pass whole."""
+    dtype: str = "float32"
+    """Of the gradients: of these, a value takes an int32 word of a packet, whatever its size."""
+    union: float | None = None
+    """Of their blocks, the share that some rank has values in. None: not known."""
+
+    @property
+    def elems(self) -> int:
+        """Gradients of a step."""
+        return self.gradient_bytes // ITEM_BYTES[self.dtype]
 
 
 @dataclass(frozen=True)
@@ -81,6 +94,8 @@ class Advice:
     """Of all buckets together, ina's."""
     narrow_gains: dict[str, float]
     """Expected where floats travel in fewer bits, by wire: those with room for so many workers."""
+    sparse_gain: float | None
+    """Expected where only blocks go that some rank has values in; None: those are not known."""
     values: int
     """A packet: the largest build that the path's MTU lets pass."""
     text: str
@@ -133,35 +148,45 @@ def loopback_bit_s(report: Report, workers: int) -> float:
 
 def advise(job: KnownJob, costs: Costs) -> Advice:
     """Raises :class:`InvalidInputError`: no job is like this, or no build fits the MTU."""
-    if job.workers < 2 or job.buckets < 1 or job.gradient_bytes < 4 or job.compute_s < 0:
+    is_real = job.workers >= 2 and job.buckets >= 1 and job.compute_s >= 0
+    if job.dtype not in ITEM_BYTES or not is_real or job.elems < 1:
         raise InvalidInputError(f"no job has {job}")
     values = largest_build(job.mtu_bytes)
-    words = math.ceil(job.gradient_bytes / 4)
-    wire_s = limits.link_s(limits.ina_wire_bytes(words, values), job.link_bit_s)
-    ring_s = limits.link_s(limits.ring_wire_bytes(job.gradient_bytes, job.workers), job.link_bit_s)
     gb = job.gradient_bytes / 1e9
-    cpu_s, latency_s = costs.ina_cpu_s_per_gb * gb, costs.ina_latency_s * job.buckets
-    ina_exposed = _exposed_s(job, max(wire_s, cpu_s) + latency_s)
+    ring_s = limits.link_s(limits.ring_wire_bytes(job.gradient_bytes, job.workers), job.link_bit_s)
     gloo_exposed = _exposed_s(
         job, max(ring_s, costs.gloo_cpu_s_per_gb * gb) + costs.gloo_latency_s * job.buckets
     )
-    ina_step, gloo_step = job.compute_s + ina_exposed, job.compute_s + gloo_exposed
+    gloo_step = job.compute_s + gloo_exposed
+    cpu_s = costs.ina_cpu_s_per_gb * job.elems * VALUE_BYTES / 1e9
+    latency_s = costs.ina_latency_s * job.buckets
+
+    def wire_s_of(words: float) -> float:
+        return limits.link_s(limits.ina_wire_bytes(math.ceil(words), values), job.link_bit_s)
+
+    def exposed_s(words: float, round_trips: int = 1) -> float:
+        return _exposed_s(job, max(wire_s_of(words), cpu_s) + latency_s * round_trips)
+
+    def gain(words: float, round_trips: int = 1) -> float:
+        return gloo_step / (job.compute_s + exposed_s(words, round_trips))
+
+    wire_s, ina_exposed = wire_s_of(job.elems), exposed_s(job.elems)
     bound = _bound(gloo_exposed / gloo_step, wire_s, cpu_s, latency_s)
-
-    def narrow(bits: int) -> float:
-        wire_bytes = limits.ina_wire_bytes(math.ceil(words * bits / 32), values)
-        narrow_s = limits.link_s(wire_bytes, job.link_bit_s)
-        step_s = job.compute_s + _exposed_s(job, max(narrow_s, cpu_s) + latency_s)
-        return gloo_step / step_s
-
     narrow_gains = {
-        str(bits): narrow(bits) for bits in (16, 8) if job.workers <= MOST_WORKERS[bits]
+        str(bits): gain(job.elems * bits / 32)
+        for bits in (16, 8)
+        if job.workers <= MOST_WORKERS[bits]
     }
+    sparse_words = None if job.union is None else _sparse_words(job, job.union, values)
+    sparse_gain = None if sparse_words is None else gain(sparse_words, 2)
+    text = _text(bound, job, gain(job.elems), gloo_exposed / gloo_step)
+    if bound == "network":
+        text += _narrow_text(job, narrow_gains) + _sparse_text(job, sparse_gain, gain(job.elems))
     return Advice(
         bound=bound,
-        gain=gloo_step / ina_step,
-        gain_at_most=2 * (job.workers - 1) / job.workers if bound == "network" else None,
-        ina_step_s=ina_step,
+        gain=gain(job.elems),
+        gain_at_most=_most(job) if bound == "network" else None,
+        ina_step_s=job.compute_s + ina_exposed,
         gloo_step_s=gloo_step,
         ina_exposed_s=ina_exposed,
         gloo_exposed_s=gloo_exposed,
@@ -169,10 +194,21 @@ def advise(job: KnownJob, costs: Costs) -> Advice:
         cpu_s=cpu_s,
         latency_s=latency_s,
         narrow_gains=narrow_gains,
+        sparse_gain=sparse_gain,
         values=values,
-        text=_text(bound, job, gloo_step / ina_step, gloo_exposed / gloo_step)
-        + (_narrow_text(narrow_gains) if bound == "network" else ""),
+        text=text,
     )
+
+
+def _sparse_words(job: KnownJob, union: float, values: int) -> float:
+    """Of the blocks in the union, and of a counter for each block, which says that they are."""
+    counters_a_word = 32 // job.workers.bit_length()
+    return job.elems * union + job.elems / values / counters_a_word
+
+
+def _most(job: KnownJob) -> float:
+    """What a ring sends of these gradients, of what ina does: a word for each."""
+    return 2 * (job.workers - 1) / job.workers * ITEM_BYTES[job.dtype] / VALUE_BYTES
 
 
 def _exposed_s(job: KnownJob, reduce_s: float) -> float:
@@ -190,15 +226,32 @@ def _bound(exposed_share: float, wire_s: float, cpu_s: float, latency_s: float) 
     return "cpu" if cpu_s > wire_s else "network"
 
 
-def _narrow_text(gains: dict[str, float]) -> str:
+def _narrow_text(job: KnownJob, gains: dict[str, float]) -> str:
     """What else there is: fewer bytes, where training bears them."""
     ways = {"16": "INA_WIRE=16", "8": "ina.torch.lowbit_hook, 8 bits"}
     said = [f"{gain:.2f} with {ways[wire]}" for wire, gain in gains.items()]
-    return f"; in fewer bytes, where training bears them, {', '.join(said)}" if said else ""
+    if not said:
+        return ""
+    few = job.workers <= AS_GOOD_AS_BFLOAT16 and "16" in gains
+    if few and ITEM_BYTES[job.dtype] == 2:
+        said[0] += f" (as good as a ring's sums of {job.dtype}, in as many bytes)"
+    return f"; in fewer bytes, where training bears them, {', '.join(said)}"
+
+
+def _sparse_text(job: KnownJob, gain: float | None, dense_gain: float) -> str:
+    if gain is None:
+        return ""
+    blocks = f"some rank has values in {100 * (job.union or 0):.1f} % of the blocks"
+    if gain <= dense_gain:
+        return f"; {blocks}: sparse sums gain nothing"
+    return f"; {blocks}: {gain:.2f} with INA_SPARSE=auto"
+
+
+def _most_of(job: KnownJob) -> str:
+    return "2 (n - 1) / n" if ITEM_BYTES[job.dtype] == VALUE_BYTES else "(n - 1) / n"
 
 
 def _text(bound: Bound, job: KnownJob, gain: float, exposed_share: float) -> str:
-    most = 2 * (job.workers - 1) / job.workers
     match bound:
         case "compute":
             return (
@@ -208,7 +261,7 @@ def _text(bound: Bound, job: KnownJob, gain: float, exposed_share: float) -> str
         case "network":
             return (
                 f"network-bound: the links take the time; expected gain over Gloo {gain:.2f},"
-                f" at most {most:.2f} = 2 (n - 1) / n for what is on the wire"
+                f" at most {_most(job):.2f} = {_most_of(job)} for what is on the wire"
             )
         case "latency":
             return (

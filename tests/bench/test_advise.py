@@ -9,10 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ina.bench import allreduce, ddp, report
 from ina.bench.advise import Costs, KnownJob, advise, costs_of, loopback_bit_s
+from ina.bench.gradients import Gradients, measured
 from ina.bench.report import Report
 from ina.controller.config import Config, SwitchConfig, make_config, path_mtu, with_build
 from ina.controller.errors import ConfigError
@@ -47,6 +49,69 @@ def test_a_job_whose_links_take_the_time() -> None:
     assert advise(replace(JOB, workers=65), FREE).text.endswith("for what is on the wire")
 
 
+def test_a_small_type_gains_by_as_small_a_wire() -> None:
+    """A ring sends 2 bytes a value of bfloat16, ina a word, but for ``wire=16``."""
+    wide = advise(JOB, FREE)
+    small = advise(replace(JOB, dtype="bfloat16", gradient_bytes=50_000_000), FREE)
+    assert small.wire_s == wide.wire_s
+    assert small.gain_at_most == 0.75
+    assert small.gain < 1 < small.narrow_gains["16"]
+    assert "as good as a ring's sums of bfloat16" in small.text
+    assert "0.75 = (n - 1) / n" in small.text
+    assert "as good as" not in advise(replace(JOB, workers=9, dtype="bfloat16"), FREE).text
+    with pytest.raises(InvalidInputError):
+        advise(replace(JOB, dtype="int8"), FREE)
+
+
+def test_blocks_that_no_rank_has_values_in_need_not_go() -> None:
+    assert advise(JOB, FREE).sparse_gain is None
+    few = advise(replace(JOB, union=0.1, compute_s=0.0), FREE)
+    # A tenth of the blocks, and 3 bits for each of them: 10 counters a word.
+    words = 25_000_000 * 0.1 + 25_000_000 / 360 / 10
+    sparse_s = words * 4 * (1 + 74 / 1440) * 8e-9
+    assert few.sparse_gain == pytest.approx(few.gloo_step_s / sparse_s, rel=1e-3)
+    assert f"10.0 % of the blocks: {few.sparse_gain:.2f} with INA_SPARSE=auto" in few.text
+    full = advise(replace(JOB, union=1.0), FREE)
+    assert full.sparse_gain is not None
+    assert full.sparse_gain < full.gain
+    assert full.text.endswith("100.0 % of the blocks: sparse sums gain nothing")
+
+
+def test_saved_gradients_say_what_is_zero(tmp_path: Path) -> None:
+    first = np.zeros(1000, np.float32)
+    first[[3, 150, 999]] = -1, np.nan, 2  # of ten blocks, the first, the second and the last
+    second = np.zeros(1000, np.float32)
+    second[500], second[[0, 700]] = 1, -0.0
+    files = [tmp_path / "0.npy", tmp_path / "1.npy"]
+    for path, values in zip(files, (first, second), strict=True):
+        np.save(path, values)
+    found = measured(files, 100)
+    assert found == Gradients("float32", 1000, 0.2, 0.4, 2)
+    assert found.union_of(2) == pytest.approx(0.4)
+    assert found.union_of(4) == pytest.approx(1 - 0.6**2)
+    np.save(files[1], second[:-1])
+    with pytest.raises(InvalidInputError, match=r"1\.npy: 999 values of float32, but .*0\.npy has"):
+        measured(files, 100)
+    np.save(files[1], second.astype(np.float64))
+    with pytest.raises(InvalidInputError, match=r"1\.npy: float64: want one of float32"):
+        measured(files, 100)
+
+
+def test_saved_tensors_say_what_is_zero(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "gradients.pt"
+    row = torch.sparse_coo_tensor(
+        [[1]], torch.ones(1, 100, dtype=torch.bfloat16), (4, 100), check_invariants=True
+    )
+    torch.save({"a": row, "b": [torch.zeros(2, 300, dtype=torch.bfloat16)]}, path)
+    assert measured([path], 100) == Gradients("bfloat16", 1000, 0.1, 0.1, 1)
+    path.write_bytes(b"not of torch")
+    with pytest.raises(InvalidInputError, match=r"gradients\.pt: no gradients of numpy\.save"):
+        measured([path], 100)
+    with pytest.raises(InvalidInputError, match=r"none\.npy: no gradients of numpy\.save"):
+        measured([tmp_path / "none.npy"], 100)
+
+
 def test_a_job_that_computes_cannot_be_helped() -> None:
     found = advise(replace(JOB, compute_s=60.0), FREE)
     assert found.bound == "compute"
@@ -71,7 +136,7 @@ def test_a_job_on_fast_links_waits_for_its_cpus() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"workers": 1}, {"buckets": 0}, {"gradient_bytes": 0}])
-def test_no_such_job(wrong: dict[str, int]) -> None:
+def test_no_such_job(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         advise(replace(JOB, **wrong), FREE)
 
@@ -125,6 +190,15 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert advise(*job, f"--costs={path}").code == 0
     refused = advise(*job[:-1], f"--costs={path}")
     assert refused.err.splitlines()[-1].startswith("error: costs over 1gbit, not loopback")
+    saved = tmp_path / "gradients.npy"
+    np.save(saved, np.eye(1, 1_000_000, dtype=np.float32))
+    sparse = advise(
+        "--compute-ms=1", f"--gradients={saved}", "--link=1gbit", f"--costs={path}", "--json"
+    )
+    document = json.loads(sparse.out)
+    assert document["settings"]["gradient_bytes"] == 4_000_000
+    assert document["rows"][0]["sparse_gain"] > document["rows"][0]["gain"]
+    assert document["notes"][1].startswith("1000000 gradients of float32: 0.0 % of a rank's")
     narrow = advise(*job, f"--costs={path}", "--mtu=600", "--json")
     assert json.loads(narrow.out)["rows"][0]["values"] == 64
 
@@ -156,7 +230,8 @@ def test_the_command_measures_what_it_is_not_told(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "error: want --compute-ms and --gradient-mb, or --model"),
+        ((), "error: want --compute-ms and --gradient-mb or --gradients, or --model"),
+        (("--compute-ms=1", "--gradient-mb=1", "--dtype=int8"), "error: --dtype int8: want one"),
         (("--model=x",), "error: --model x: want one of"),
         (("--model=gpt2",), "error: --model gpt2: it has the model's gradients but computes"),
         (("--model=gpt2", "--workers=1"), "error: --workers 1: want integers from 2 to 32"),

@@ -31,7 +31,7 @@ ZERO_IS_WRONG = [
 
 READ = {
     "bench": ["--baseline"],
-    "bench advise": ["--costs"],
+    "bench advise": ["--costs", "--gradients"],
     "controller check": ["file"],
     "controller run": ["config"],
     "emulate check": ["topology"],

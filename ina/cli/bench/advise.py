@@ -10,6 +10,7 @@ import typer
 
 from ina.bench import advise as bench
 from ina.bench import allreduce, ddp, parse
+from ina.bench.gradients import ITEM_BYTES, Gradients, measured
 from ina.bench.report import Report, load, rows_of
 from ina.bench.testbed import LOOPBACK
 from ina.cli.bench.declare import Bench, Found
@@ -18,6 +19,7 @@ from ina.cli.bench.testbeds import Loopback
 from ina.cli.common import torchrun
 from ina.cli.common.columns import Column, ms
 from ina.errors import InvalidInputError
+from ina.p4.builds import largest_build
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, MAX_WORKERS
 
 _BUCKET_BYTES = 25 << 20  # DDP's default
@@ -44,6 +46,17 @@ class AdviseOptions(SavedOptions):
     ] = None
     gradient_mb: Annotated[
         float | None, typer.Option(min=0, help="Gradients of a step of your job, 10^6 bytes.")
+    ] = None
+    dtype: Annotated[str, typer.Option(help="Of the gradients: float32, float16, bfloat16.")] = (
+        "float32"
+    )
+    gradients: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Gradients of a step, of torch.save or numpy.save, one file a rank: how many,"
+            " of which type, which blocks are zero. Several times.",
+        ),
     ] = None
     buckets: Annotated[
         int | None, typer.Option(min=1, help="All-reduces of a step [DDP's, of 25 MiB].")
@@ -81,9 +94,9 @@ def advise(asked: AdviseOptions) -> Found:
     rate = _check(asked)
     with steps("advise", 2) as bar:
         bar.say("what an all-reduce costs here")
-        measured = load(asked.costs) if asked.costs is not None else _measure_costs()
-        price = bench.costs_of(measured)
-        link_bit_s = bench.loopback_bit_s(measured, asked.workers) if rate is None else rate
+        priced = load(asked.costs) if asked.costs is not None else _measure_costs()
+        price = bench.costs_of(priced)
+        link_bit_s = bench.loopback_bit_s(priced, asked.workers) if rate is None else rate
         bar.done("what a step computes")
         found = _measure_model(asked.model, asked.compute_ms) if asked.model else None
         bar.done("done")
@@ -92,11 +105,19 @@ def advise(asked: AdviseOptions) -> Found:
         if asked.compute_ms is not None
         else (found.compute_s if found else 0.0)
     )
+    saved = _saved(asked)
+    dtype, union = (
+        (asked.dtype, None) if saved is None else (saved.dtype, saved.union_of(asked.workers))
+    )
     nbytes = round(asked.gradient_mb * 1e6) if asked.gradient_mb is not None else 0
+    if saved is not None:
+        nbytes = saved.elems * ITEM_BYTES[dtype]
     if found is not None and not nbytes:
         nbytes = found.gradient_bytes
     count = asked.buckets or (found.buckets if found else max(1, -(-nbytes // _BUCKET_BYTES)))
-    job = bench.KnownJob(asked.workers, compute_s, nbytes, count, link_bit_s, asked.mtu)
+    job = bench.KnownJob(
+        *(asked.workers, compute_s, nbytes, count, link_bit_s, asked.mtu, dtype, union)
+    )
     advice = bench.advise(job, price)
     return Found(
         title=f"{advice.bound}-bound, links {asked.link}",
@@ -104,13 +125,31 @@ def advise(asked: AdviseOptions) -> Found:
         rows=[{**asdict(advice), "costs": asdict(price)}],
         notes=[
             advice.text,
+            *([] if saved is None else [_blocks_text(saved, asked.workers)]),
             f"{advice.values} values a packet: the largest build for an MTU of {asked.mtu}"
             " (the controller's switch.values = 0 chooses so by itself)",
             "a model: two thirds of the computing hide communication, but not that of the last"
             " bucket; latency and CPU time as measured on this machine",
         ],
-        wrong=measured.wrong + (found.wrong if found is not None else 0),
+        wrong=priced.wrong + (found.wrong if found is not None else 0),
     )
+
+
+def _saved(asked: AdviseOptions) -> Gradients | None:
+    """Blocks are as many values as a packet of the path."""
+    if not asked.gradients:
+        return None
+    return measured(asked.gradients, largest_build(asked.mtu))
+
+
+def _blocks_text(saved: Gradients, workers: int) -> str:
+    said = (
+        f"{saved.elems} gradients of {saved.dtype}: {100 * saved.density:.1f} % of a rank's blocks"
+        f" are not zero, and {100 * saved.union:.1f} % of the blocks of {saved.ranks} together"
+    )
+    if saved.ranks >= workers:
+        return said
+    return f"{said}; of {workers}, taken as unlike, {100 * saved.union_of(workers):.1f} %"
 
 
 def _check(asked: AdviseOptions) -> float | None:
@@ -119,8 +158,11 @@ def _check(asked: AdviseOptions) -> float | None:
     rate = None if asked.link == LOOPBACK else parse.rate_bit_s("--link", asked.link)
     if asked.model and asked.model not in ddp.MODELS:
         raise InvalidInputError(f"--model {asked.model}: want one of {', '.join(ddp.MODELS)}")
-    if not asked.model and (asked.compute_ms is None or asked.gradient_mb is None):
-        raise InvalidInputError("want --compute-ms and --gradient-mb, or --model")
+    if asked.dtype not in ITEM_BYTES:
+        raise InvalidInputError(f"--dtype {asked.dtype}: want one of {', '.join(ITEM_BYTES)}")
+    has_size = asked.gradient_mb is not None or asked.gradients
+    if not asked.model and (asked.compute_ms is None or not has_size):
+        raise InvalidInputError("want --compute-ms and --gradient-mb or --gradients, or --model")
     if asked.model and asked.model not in ddp.COMPUTING_MODELS and asked.compute_ms is None:
         raise InvalidInputError(
             f"--model {asked.model}: it has the model's gradients but computes nothing:"
