@@ -8,6 +8,7 @@ void bind(nb::module_ &m);
 }
 namespace ina::host {
 void bind(nb::module_ &m);
+void bind_blocks(nb::module_ &m);
 void bind_check(nb::module_ &m);
 void bind_quantize(nb::module_ &m);
 }  // namespace ina::host
@@ -36,6 +37,8 @@ NB_MODULE(_native, m) {
     ina::congestion::bind(congestion);
     auto host = m.def_submodule("host");
     ina::host::bind(host);  // first: check names its types
+    auto blocks = m.def_submodule("blocks");
+    ina::host::bind_blocks(blocks);
     auto check = m.def_submodule("check");
     ina::host::bind_check(check);
     auto quantize = m.def_submodule("quantize");

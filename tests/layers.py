@@ -201,6 +201,7 @@ ROOMS["cli"] = {
 TORCH_USERS = ("torch", "bench/torch")
 # Each part of the extension belongs to one package, which comes to it by way of ina.extension.
 NATIVE_OWNERS = {
+    "blocks": {"host"},
     "congestion": {"congestion", "sim"},
     "host": {"host", "sim"},
     "quantize": {"host"},

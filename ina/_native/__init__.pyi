@@ -1,3 +1,4 @@
+from ina._native import blocks as blocks
 from ina._native import check as check
 from ina._native import congestion as congestion
 from ina._native import host as host

@@ -1,6 +1,7 @@
 """The worker's side: sessions that reduce NumPy arrays through the switch (see docs/host.md)."""
 
 from ina import log
+from ina.host.deferred import BlockHandle
 from ina.host.errors import (
     ControllerError,
     ControllerTimeoutError,
@@ -35,6 +36,7 @@ from ina.host.wishes import Wishes
 from ina.protocol.peer import Peer
 
 __all__ = [
+    "BlockHandle",
     "ControllerError",
     "ControllerTimeoutError",
     "ControllerUnavailableError",

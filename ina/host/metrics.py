@@ -60,6 +60,12 @@ COUNTERS: tuple[tuple[str, str, Read], ...] = (
     ("reduced_bytes", "Bytes of arrays that were reduced, in their own type: goodput.",
      lambda s: s.bytes_done),
     ("operations", "Operations done.", lambda s: s.operations_done),
+    ("sparse_sums", "Sums of which only blocks were sent that some rank has.",
+     lambda s: s.sparse_sums),
+    ("sparse_blocks", "Blocks of their arrays.", lambda s: s.sparse_blocks),
+    ("sparse_own_blocks", "Of those, not zero on this rank.", lambda s: s.sparse_own_blocks),
+    ("sparse_union_blocks", "Of those, not zero on some rank: sent.",
+     lambda s: s.sparse_union_blocks),
 )  # fmt: skip
 GAUGES: tuple[tuple[str, str, Read], ...] = (
     ("in_flight_packets", "Packets that wait for their result.", lambda s: s.in_flight),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ina.extension.host import TransportStats
+from ina.host.sparse.counts import NO_BLOCKS, BlockCounts
 
 FRAME_OVERHEAD_BYTES = 42
 """Ethernet (14, no FCS), IPv4 (20) and UDP (8) headers around each packet's UDP payload."""
@@ -60,6 +61,10 @@ class SessionStats:
     threads: int = 1  # that drive the transport
     queues: int = 1  # for what they receive: one each, or one for all
     passed_on: int = 0  # packets that another thread than that of their lane received
+    sparse_sums: int = 0  # all_reduce_blocks
+    sparse_blocks: int = 0  # of their arrays
+    sparse_own_blocks: int = 0  # of those, not zero on this rank
+    sparse_union_blocks: int = 0  # of those, not zero on some rank
 
     def after(self, former: SessionStats) -> SessionStats:
         """Return both sessions' counts together; what is no count is this one's."""
@@ -71,8 +76,8 @@ class SessionStats:
         return replace(self, **counts)
 
     @classmethod
-    def of(cls, stats: TransportStats) -> SessionStats:
-        """Return the counts of a transport."""
+    def of(cls, stats: TransportStats, sparse: BlockCounts = NO_BLOCKS) -> SessionStats:
+        """Return the counts of a transport, and of the sparse sums over it."""
         worker, channel = stats.worker, stats.channel
         return cls(
             packets_sent=worker.packets_sent,
@@ -113,4 +118,8 @@ class SessionStats:
             threads=stats.threads,
             queues=stats.queues,
             passed_on=stats.passed_on,
+            sparse_sums=sparse.sums,
+            sparse_blocks=sparse.blocks,
+            sparse_own_blocks=sparse.own,
+            sparse_union_blocks=sparse.union,
         )
