@@ -50,6 +50,8 @@ _ROOTED = 0.2
 """Of tensors."""
 _CODED = 0.3
 """Of tensors, which travel in fewer bits."""
+_SPARSE = 0.25
+"""Of tensors that are for all ranks, of whose blocks some are zero, and are not sent."""
 _WINDOWS = 0.3
 """Of the seeds, whose jobs' windows change while they run."""
 _ROUTED = 0.6
@@ -123,8 +125,7 @@ def _unbounded(seed: int) -> Scenario:
         scenario = sharing(rng, scenario, _link(rng))
         scenario = dealt(random.Random(f"{seed} aggregators"), scenario)
     scenario = _wrapping(random.Random(f"{seed} wraps"), scenario)
-    scenario = _rooted(random.Random(f"{seed} roots"), scenario)
-    scenario = _coded(random.Random(f"{seed} wires"), scenario)
+    scenario = _with_kinds(seed, scenario)
     rng = random.Random(f"{seed} routing")
     if rng.random() < _ROUTED:
         scenario = routed(rng, scenario, FAULTS_END_MS)
@@ -202,6 +203,13 @@ def _job(rng: random.Random, name: str, workers: int, hosts: int, values: int) -
     )
 
 
+def _with_kinds(seed: int, scenario: Scenario) -> Scenario:
+    """Sums of all kinds."""
+    scenario = _rooted(random.Random(f"{seed} roots"), scenario)
+    scenario = _coded(random.Random(f"{seed} wires"), scenario)
+    return _thinned(random.Random(f"{seed} densities"), scenario)
+
+
 def _rooted(rng: random.Random, scenario: Scenario) -> Scenario:
     """Some tensors are for one rank alone."""
     jobs = [
@@ -228,6 +236,20 @@ def _coded(rng: random.Random, scenario: Scenario) -> Scenario:
         replace(job, tensors=[replace(it, wire=wire(job.workers)) for it in job.tensors])
         for job in scenario.job
     ]
+    return replace(scenario, job=jobs)
+
+
+def _thinned(rng: random.Random, scenario: Scenario) -> Scenario:
+    """Some tensors have blocks of zeros."""
+
+    def thinned(it: TensorSpec) -> TensorSpec:
+        density = rng.choice((0.0, 1.0, _log(rng, 0.001, 1.0), _log(rng, 0.01, 1.0)))
+        block_elems = rng.choice((scenario.values, scenario.values, 7, rng.randint(2, 1_000)))
+        if it.root is not None or rng.random() >= _SPARSE:
+            return it
+        return replace(it, density=density, block_elems=block_elems)
+
+    jobs = [replace(job, tensors=[thinned(it) for it in job.tensors]) for job in scenario.job]
     return replace(scenario, job=jobs)
 
 

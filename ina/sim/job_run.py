@@ -255,7 +255,8 @@ class JobRun:
         began_s = self._plane.loop.time()
         pending = []
         index = 0
-        for spec in self.spec.tensors:
+        tensors = self.spec.tensors
+        for spec in tensors:
             for _ in range(spec.count):
                 place = Place(self._seed, self.name, step, index)
                 index += 1
@@ -263,10 +264,14 @@ class JobRun:
                     values, out = place.values(spec, rank.seat.rank), None
                 else:
                     values = out = self._shared(spec)
-                future = rank.submit(values, spec.op, out, spec.root, spec.wire)
+                if spec.density is None:
+                    future = rank.submit(values, spec.op, out, spec.root, spec.wire)
+                else:
+                    future = rank.submit_blocks(values, spec.block_elems, spec.op, spec.wire)
                 pending.append((place, spec, values, future))
-        before = (step - incarnation.first_step) * index
-        for number, (place, spec, values, future) in enumerate(pending, before + 1):
+        number = (step - incarnation.first_step) * sum(it.operations * it.count for it in tensors)
+        for place, spec, values, future in pending:
+            number += spec.operations
             found = await future
             if self.spec.check and found is not None:
                 self._judge(place, spec, rank, found, number)

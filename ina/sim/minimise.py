@@ -214,6 +214,9 @@ def _smaller_jobs(job: JobSpec) -> Iterator[JobSpec]:
         if tensors[i].root is not None:
             to_all = replace(tensors[i], root=None)
             yield replace(job, tensors=[*tensors[:i], to_all, *tensors[i + 1 :]])
+        if tensors[i].density is not None:
+            dense = replace(tensors[i], density=None)
+            yield replace(job, tensors=[*tensors[:i], dense, *tensors[i + 1 :]])
         if tensors[i].wire != "32":
             whole = replace(tensors[i], wire="32")
             yield replace(job, tensors=[*tensors[:i], whole, *tensors[i + 1 :]])

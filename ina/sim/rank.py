@@ -20,9 +20,12 @@ from ina.host.manner import Manner
 from ina.host.member.client import ControllerClient
 from ina.host.member.join import JoinRequest
 from ina.host.member.session import Joined, SessionCore, join_by
+from ina.host.sparse import BlockSums
 from ina.host.ticket import Ticket
+from ina.host.turns import Turns
 from ina.protocol.coding import CODINGS
 from ina.protocol.collective import Collective, CollectiveKind
+from ina.sim.awaited import Awaited, Found, as_future, fail
 from ina.sim.errors import CrashedError
 from ina.sim.loop import VirtualLoop
 from ina.sim.process import Process
@@ -37,7 +40,7 @@ _T = TypeVar("_T")
 class _Pending:
     operation: Operation
     out: Array | None
-    done: asyncio.Future[Array | None]
+    done: Found
 
 
 class Rank:
@@ -64,6 +67,8 @@ class Rank:
         self._shared = SimShared()
         self._core: SessionCore[native.Worker] | None = None
         self._operations: dict[int, _Pending] = {}
+        self._turns = Turns()
+        self._sparse = BlockSums(self._turns, self._start, seat.world_size)
         self._has_ended = False  # nothing of it goes out any more
         self._closed = False
         process.at_death(self._dies)
@@ -111,7 +116,7 @@ class Rank:
         out: Array | None = None,
         root: int | None = None,
         wire: str = "32",
-    ) -> asyncio.Future[Array | None]:
+    ) -> Found:
         """Begins an all-reduce; several may be under way. ``array`` must stay as it is meanwhile.
 
         ``root``: the rank that alone gets the result; the others get None. ``wire``: one of
@@ -125,14 +130,26 @@ class Rank:
             what = what._replace(kind=CollectiveKind.REDUCE, root=root)
         what = CODINGS[wire].of(what)
         out = prepare_output(array, out) if what.gets(self.seat.rank) else None
-        done: asyncio.Future[Array | None] = self._loop.create_future()
+        return as_future(self._turns.submit(lambda: self._start(array, out, what)), self._loop)
+
+    def submit_blocks(
+        self, array: Array, block_elems: int, op: str = "sum", wire: str = "32"
+    ) -> Found:
+        """Begins a sparse sum, as :meth:`ina.host.Session.all_reduce_blocks`; as :meth:`submit`."""
+        parts: list[tuple[Array, Array | None]] = [(array, None)]
+        (begun,) = self._sparse.all_reduce(parts, block_elems, reduction(op), CODINGS[wire])
+        return as_future(begun, self._loop)
+
+    def _start(self, array: Array, out: Array | None, what: Collective) -> Awaited:
+        """Its turn has come."""
+        done: Found = self._loop.create_future()
         try:
             operation = self._begin(array, out, what)
         except InaError as error:
-            _fail(done, error)
+            fail(done, error)
         else:
             self._operations[operation.id] = _Pending(operation, out, done)
-        return done
+        return Awaited(done)
 
     def _begin(self, array: Array, out: Array | None, what: Collective) -> Operation:
         if self.process.is_dead and not self._closed:
@@ -226,7 +243,7 @@ class Rank:
             if (error := await core.error_of(pending.operation)) is not None:
                 self._has_ended = True
                 self._operations.pop(number, None)
-                _fail(pending.done, error)
+                fail(pending.done, error)
 
     async def _follow(self) -> None:
         """What the rules make fail."""
@@ -237,9 +254,10 @@ class Rank:
     def _end(self, error: InaError) -> None:
         """Nothing of it goes out any more."""
         self._has_ended = True
+        self._turns.end(lambda: error)
         pending, self._operations = self._operations, {}
         for one in pending.values():
-            _fail(one.done, error)
+            fail(one.done, error)
         if self._core is not None:
             self._loop.watch(self._core.transport, None)
             self._core.transport.crash()
@@ -264,9 +282,3 @@ class Rank:
         if self.process.is_dead:
             raise CrashedError(f"{self} has crashed")
         return task.result()
-
-
-def _fail(future: asyncio.Future[Array | None], error: InaError) -> None:
-    if not future.done():
-        future.set_exception(error)
-        future.exception()  # seen: nobody need wait for it

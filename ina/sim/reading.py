@@ -125,6 +125,11 @@ def _check_job(job: JobSpec, topology: Topology) -> None:
         at_least(f"{where}: count", tensor.count, 1)
         if tensor.root is not None and not 0 <= tensor.root < job.workers:
             raise ScenarioError(f"{where}: root = {tensor.root}: want 0 to {job.workers - 1}")
+        at_least(f"{where}: block_elems", tensor.block_elems, 1)
+        if tensor.density is not None and not 0 <= tensor.density <= 1:
+            raise ScenarioError(f"{where}: density is a share, 0 to 1")
+        if tensor.density is not None and tensor.root is not None:
+            raise ScenarioError(f"{where}: a sparse sum, of some density, has no root")
         bits = CODINGS[tensor.wire].bits
         if job.workers > MOST_WORKERS[bits]:
             raise ScenarioError(f"{where}: wire: {too_narrow(bits, job.workers)}")

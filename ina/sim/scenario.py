@@ -240,7 +240,14 @@ class TensorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     op: Literal["sum", "avg"] = "sum"
     root: int | None = None  # a rank that alone gets the result; None: all do
     wire: Wire = "32"  # how floats travel
+    density: float | None = None  # of a sparse sum: a block is not zero so often; None: a dense sum
+    block_elems: int = 64  # of a sparse sum
     count: int = 1
+
+    @property
+    def operations(self) -> int:
+        """What is submitted for one: a sparse sum's counters come before its values."""
+        return 1 if self.density is None else 2
 
 
 class StragglerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -15,7 +15,7 @@ import numpy as np
 from ina.host.arrays import Array
 from ina.protocol.coding import CODINGS
 from ina.sim.scenario import TensorSpec
-from ina.testing import numerics, packed
+from ina.testing import numerics, packed, sparse
 
 _DTYPES: dict[str, np.dtype[Any]] = {
     "float32": np.dtype(np.float32),
@@ -48,13 +48,28 @@ class Place:
         dtype = dtype_of(spec)
         if spec.dtype == "int32":
             limit = 2 ** (31 if key % 4 == 0 else 20)  # large ones may wrap, on any rank
-            return rng.integers(-limit, limit, spec.elems, dtype=np.int64).astype(np.int32)
+            whole = rng.integers(-limit, limit, spec.elems, dtype=np.int64).astype(np.int32)
+            return self._thinned(whole, spec, rank, key)
         sizes = 2.0 ** rng.integers(-8, 8, spec.elems)
         values: Array = (rng.random(spec.elems) - 0.5) * sizes
         if rng.random() < _STRANGE and spec.elems:
             start = int(rng.integers(spec.elems))
             values[start : start + 64] = rng.choice((0.0, np.inf, np.nan))
-        return values.astype(dtype)
+        return self._thinned(values.astype(dtype), spec, rank, key)
+
+    def _thinned(self, values: Array, spec: TensorSpec, rank: int, key: int) -> Array:
+        """Of a sparse sum: with blocks of zeros, of either sign; of some, the same on all ranks."""
+        if spec.density is None:
+            return values
+        own = (key, rank) if key % 2 else (key,)
+        rng = np.random.Generator(np.random.PCG64([self.seed % (1 << 32), *own]))
+        blocks = sparse.block_count(spec.elems, spec.block_elems)
+        draws = rng.random(blocks)
+        is_kept = sparse.values_of(draws < spec.density, spec.block_elems, spec.elems)
+        is_signed = sparse.values_of(rng.random(blocks) < 0.5, spec.block_elems, spec.elems)
+        zeros = np.zeros(spec.elems, values.dtype)
+        values = np.where(is_kept, values, np.where(is_signed, -zeros, zeros))
+        return values
 
     def right(self, spec: TensorSpec, workers: int, words: int, number: int = 1) -> Array:
         """What each rank must get, bit for bit.
@@ -62,8 +77,11 @@ class Place:
         ``words``: of a packet. ``number``: in the order of submission, from 1.
         """
         parts = [self.values(spec, rank) for rank in range(workers)]
+        coding = CODINGS[spec.wire]
         with np.errstate(invalid="ignore"):
-            return packed.all_reduce(parts, spec.op, words, CODINGS[spec.wire], number)
+            if spec.density is None:
+                return packed.all_reduce(parts, spec.op, words, coding, number)
+            return sparse.all_reduce(parts, spec.block_elems, spec.op, words, coding, number)
 
 
 def difference(found: Array, right: Array, values_per_packet: int) -> str:

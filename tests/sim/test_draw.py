@@ -28,6 +28,7 @@ KINDS = {
     *("verify ", "verify off", "verify accidents", "verify keyed", "bits flip", "one host"),
     *("sum", "avg", "one rank's", "nothing", "three windows", "in rows", "late", "at once"),
     *("float32", "float16", "bfloat16", "int32", "64", "256", "360", "1024"),
+    *("sparse", "of no density", "of any density", "blocks of packets", "other blocks"),
 }
 
 
@@ -63,6 +64,9 @@ def kinds(it: Scenario) -> Iterator[str]:
                 yield "one rank's"
             if tensor.elems == 0:
                 yield "nothing"
+            if tensor.density is not None:
+                yield from ("sparse", "of any density" if tensor.density else "of no density")
+                yield "blocks of packets" if tensor.block_elems == it.values else "other blocks"
             if job.slots > 2 and tensor.elems >= (3 * job.slots // 2 - 1) * it.values:
                 yield "three windows"
 

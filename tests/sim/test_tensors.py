@@ -6,6 +6,7 @@ import numpy as np
 
 from ina.sim.scenario import TensorSpec
 from ina.sim.tensors import Place
+from ina.testing import sparse
 
 
 def test_sums_of_int32_may_wrap_in_some_and_do_not_in_most() -> None:
@@ -14,3 +15,18 @@ def test_sums_of_int32_may_wrap_in_some_and_do_not_in_most() -> None:
     parts = [np.stack([place.values(spec, rank) for rank in range(4)]) for place in places]
     wrap = [bool((np.abs(part.sum(axis=0, dtype=np.int64)) >= 2**31).any()) for part in parts]
     assert 10 < sum(wrap) < 40
+
+
+def test_tensors_of_a_density_have_blocks_of_zeros_of_either_sign() -> None:
+    spec = TensorSpec(elems=5_000, density=0.1, block_elems=50)
+    unions, signed = [], 0
+    for step in range(20):
+        place = Place(7, "job", step, 0)
+        parts = [place.values(spec, rank) for rank in range(4)]
+        unions.append(int(sparse.union(parts, 50).sum()))
+        signed += sum(int(np.signbit(part[part == 0]).sum()) for part in parts)
+        right = place.right(spec, 4, 64)
+        assert not np.signbit(right[right == 0]).any()
+    assert min(unions) < 20  # the same on all ranks
+    assert max(unions) > 25
+    assert signed > 0
