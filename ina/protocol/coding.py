@@ -46,6 +46,11 @@ MOST_WORKERS = {32: MAX_WORLD_SIZE, 16: 64, 8: 16}
 sign, or 3."""
 
 
+def coding_of(what: Collective) -> Coding:
+    """How the values of a collective travel."""
+    return Coding(32 // ValueType(what.value_type).per_word, Rounding(what.rounding))
+
+
 def checked_coding(name: str, value: str | int) -> Coding:
     """The value of what is called ``name``, if it is one; raises InvalidInputError."""
     coding = CODINGS.get(str(value))

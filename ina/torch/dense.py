@@ -77,8 +77,10 @@ def memory_of(tensor: torch.Tensor) -> torch.Tensor:
     the tensor (``copy_`` does; in Gloo a thread calls it) does so at any moment of the caller's,
     who then has torch's error "has been modified inplace" for a view that it was just given: a
     functional collective of complex numbers returns one.
+
+    A sparse tensor's result is other memory, which it alone can be given.
     """
-    return tensor.data
+    return tensor.data if tensor.layout is torch.strided else tensor
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:

@@ -51,6 +51,9 @@ INA_WIRE               how float gradients travel: ``32`` (default), each in a w
                        ``16``, in half of one, for up to 64 workers; ``8``, in a quarter, to 16;
                        ``16-stochastic`` and ``8-stochastic``, rounded by chance. The same for all
                        workers of the job. See docs/fewer_bytes.md.
+INA_SPARSE             whether all_reduces of dense floats leave out blocks that are zero on all
+                       ranks: ``off`` (default); ``auto``, where that gains; or how many values a
+                       block has. The same for all workers of the job. See docs/fewer_bytes.md.
 INA_VALUES             values a packet of the embedded switch's P4 build: 64, 256, 360 (needs an MTU
                        of 1496) or 1024 (4152). Default 1024 where all workers must be on rank 0's
                        host, as INA_HOST is loopback, else 256.
@@ -121,6 +124,7 @@ _ALWAYS = (
         "INA_DSCP",
         "INA_VERIFY",
         "INA_WIRE",
+        "INA_SPARSE",
         "INA_STATS_DIR",
         "INA_LEAVE_TIMEOUT_S",
         "INA_LOG",
@@ -133,6 +137,12 @@ _OF_OTHERS = frozenset(  # read by the soft switch, `ina p4` and ina.rpc
 )
 ON_SWITCH_LOSS = ("error", "fallback")
 KNOWN = frozenset((*_EMBEDDED_ONLY, *_ALWAYS))
+
+
+SparseSetting = str | int
+"""OFF, AUTO, or how many values a block has."""
+OFF, AUTO = "off", "auto"
+MOST_BLOCK_ELEMS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -161,6 +171,7 @@ class Settings:
     verify: Verify | None = None
     wire: str = "32"
     """One of ina.protocol.coding.CODINGS."""
+    sparse: SparseSetting = OFF
     local_workers: int = 0
     """Of this host, as torchrun says (LOCAL_WORLD_SIZE); 0: not known."""
     values: int = 0  # 0: packet_values chooses
@@ -234,6 +245,7 @@ class Settings:
             else None,
             verify=check_verify("INA_VERIFY", environ.get("INA_VERIFY") or None),
             wire=check_wire("INA_WIRE", environ.get("INA_WIRE") or "32"),
+            sparse=check_sparse("INA_SPARSE", environ.get("INA_SPARSE") or OFF),
             local_workers=_integer(environ, "LOCAL_WORLD_SIZE", 0),
             values=values,
             multicast=_multicast(environ),
@@ -286,6 +298,18 @@ def check_wire(name: str, value: str | int) -> str:
         return str(checked_coding(name, value))
     except InvalidInputError as error:
         raise SettingError(str(error)) from None
+
+
+def check_sparse(name: str, value: str | int) -> SparseSetting:
+    """Return what it stands for; raise :class:`SettingError` if that is no way to sum by blocks."""
+    if value in (OFF, AUTO):
+        return str(value)
+    text = str(value)
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_BLOCK_ELEMS):
+        raise SettingError(
+            f"{name}={value}: want {OFF}, {AUTO} or values of a block, 1 to {MOST_BLOCK_ELEMS}"
+        )
+    return int(text)
 
 
 def check_dscp(name: str, value: int | None) -> int | None:
@@ -424,6 +448,9 @@ class Options:
     wire: str | None = None
     """How float gradients travel, ``"32"``, ``"16"`` or ``"8"``, or one of these rounded by chance,
     ``"8-stochastic"``; the same on all ranks."""
+    sparse: str | int | None = None
+    """Whether all_reduces of dense floats leave out blocks that are zero on all ranks: ``"off"``,
+    ``"auto"``, where that gains, or how many values a block has; the same on all ranks."""
     host_node: bool | None = None
     """Whether this host's ranks have what they send added up here; True: also where the switch is
     on this host."""
@@ -431,6 +458,7 @@ class Options:
     def __post_init__(self) -> None:
         check_verify("verify", self.verify)
         check_wire("wire", "32" if self.wire is None else self.wire)
+        check_sparse("sparse", OFF if self.sparse is None else self.sparse)
         check_dscp("dscp", self.dscp)
         check_mode("mode", self.mode or "")
         if self.on_switch_loss is not None:

@@ -10,7 +10,9 @@ For users who keep Gloo or NCCL as backend::
 import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import GradBucket
+from torch.distributed import Work
 
+from ina.torch.env import check_sparse
 from ina.torch.errors import NotInaGroupError
 from ina.torch.process_group import ProcessGroupIna
 from ina.torch.stats import GroupStats
@@ -23,16 +25,29 @@ class HookState:
     its own. All ranks make and close it together. ``destroy_process_group()`` closes it too.
     """
 
-    def __init__(self, process_group: dist.ProcessGroup | None = None) -> None:
+    def __init__(
+        self,
+        process_group: dist.ProcessGroup | None = None,
+        *,
+        sparse: str | int | None = None,
+    ) -> None:
         """Join a job with the ranks of ``process_group`` (default: the default group).
 
         Pass the group that the model was given. A group of backend ``ina`` is used as it is.
-        Blocks until all ranks are there; raises what ``init_process_group("ina")`` raises.
+        ``sparse``: whether gradients leave out blocks that are zero on all ranks, as of
+        :class:`ina.torch.Options`; None: as the environment or that group says. Blocks until all
+        ranks are there; raises what ``init_process_group("ina")`` raises, and SettingError.
         """
+        if sparse is not None:
+            check_sparse("sparse", sparse)
         parent = process_group if process_group is not None else dist.group.WORLD
+        self.group, self._owned = self._joined(parent)
+        self._buckets = self.group.by_blocks(sparse)
+
+    def _joined(self, parent: dist.ProcessGroup | None) -> tuple[ProcessGroupIna, bool]:
+        """A group, and whether it is this one's own."""
         if isinstance(parent, ProcessGroupIna):
-            self.group, self._owned = parent, False
-            return
+            return parent, False
         group = dist.new_group(
             dist.get_process_group_ranks(parent),
             backend="ina",
@@ -42,7 +57,12 @@ class HookState:
         )
         if not isinstance(group, ProcessGroupIna):
             raise NotInaGroupError(f"HookState: this process is not in {parent}")
-        self.group, self._owned = group, True
+        return group, True
+
+    def average(self, tensor: torch.Tensor, bucket: GradBucket) -> Work:
+        """Begin the average of a bucket's gradients: see :func:`allreduce_hook`."""
+        index, is_last = bucket.index(), bucket.is_last()
+        return self.group.average_bucket(tensor, self._buckets, index, is_last=is_last)
 
     def stats(self) -> GroupStats:
         """Counters of the hook's job in this process."""
@@ -73,7 +93,11 @@ def allreduce_hook(
     """
     buffer = bucket.buffer()
     values = torch.view_as_real(buffer) if buffer.is_complex() else buffer
-    work = _group_of(state).allreduce([values], dist.ReduceOp.AVG)
+    of = _sums_of(state)
+    if isinstance(of, HookState):
+        work = of.average(values, bucket)
+    else:
+        work = of.allreduce([values], dist.ReduceOp.AVG)
 
     def reduced(done: torch.futures.Future[list[torch.Tensor]]) -> torch.Tensor:
         done.value()  # raises the operation's error
@@ -82,7 +106,7 @@ def allreduce_hook(
     return work.get_future().then(reduced)
 
 
-def _group_of(state: HookState | dist.ProcessGroup | None) -> ProcessGroupIna:
+def _sums_of(state: HookState | dist.ProcessGroup | None) -> HookState | ProcessGroupIna:
     global _of_default_group
     if state is None:
         world = dist.group.WORLD
@@ -90,10 +114,9 @@ def _group_of(state: HookState | dist.ProcessGroup | None) -> ProcessGroupIna:
         if _of_default_group is None or _of_default_group[0] is not world:
             _of_default_group = (world, HookState(world))
         state = _of_default_group[1]
-    group = state.group if isinstance(state, HookState) else state
-    if not isinstance(group, ProcessGroupIna):
+    if not isinstance(state, HookState | ProcessGroupIna):
         raise NotInaGroupError(
-            f"allreduce_hook: its state is {type(group).__name__}; pass ina.torch.HookState() or a"
+            f"allreduce_hook: its state is {type(state).__name__}; pass ina.torch.HookState() or a"
             " process group of backend ina"
         )
-    return group
+    return state

@@ -50,6 +50,16 @@ class GroupCollector(Collector):
             "How often the group has gone back to the network after its switch was lost.",
             labels=["job_name", "rank"],
         )
+        sparse = CounterMetricFamily(
+            "ina_torch_sparse_all_reduces",
+            "Tensors of which blocks, or rows, that are zero on all ranks were not sent.",
+            labels=["job_name", "rank"],
+        )
+        blocks = CounterMetricFamily(
+            "ina_torch_sparse_blocks",
+            "Blocks, or rows, of those: all, own (not zero on this rank), union (on some rank).",
+            labels=["job_name", "rank", "which"],
+        )
         for stats in self._read():
             labels = [stats.job, str(stats.rank)]
             network = stats.network_all_reduces + stats.network_reduce_scatters
@@ -60,7 +70,11 @@ class GroupCollector(Collector):
             is_away = stats.switch_loss is not None and not stats.switch_loss.get("returned_unix_s")
             lost.add_metric(labels, is_away)
             returns.add_metric(labels, stats.switch_returns)
-        yield from (sums, others, lost, returns)
+            sparse.add_metric(labels, stats.sparse_all_reduces)
+            blocks.add_metric([*labels, "all"], stats.sparse_blocks)
+            blocks.add_metric([*labels, "own"], stats.sparse_own_blocks)
+            blocks.add_metric([*labels, "union"], stats.sparse_union_blocks)
+        yield from (sums, others, lost, returns, sparse, blocks)
 
     def _read(self) -> list[GroupStats]:
         found = {}

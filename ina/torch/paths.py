@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections import Counter
 
@@ -48,13 +49,29 @@ def op_name(op: ReduceOp | ReduceOp.RedOpType) -> str:
     return str(op)
 
 
+def what_is(tensor: torch.Tensor) -> str:
+    """``5 x float32``, for messages."""
+    name = str(tensor.dtype).removeprefix("torch.")
+    if tensor.layout is torch.sparse_coo:
+        return f"sparse {tuple(tensor.shape)} x {name}"
+    return f"{tensor.numel()} x {name}"
+
+
 def kind(collective: str, op: ReduceOp | ReduceOp.RedOpType, dtype: torch.dtype) -> str:
     """``all_reduce MAX of float32``, for messages and counters."""
     return f"{collective} {op_name(op)} of {str(dtype).removeprefix('torch.')}"
 
 
-def why_not_network(tensor: torch.Tensor, op: ReduceOp | ReduceOp.RedOpType) -> str | None:
+MOST_ROWS = 1 << 28
+"""Of a sparse tensor, whether they are there or not: each is marked by a byte."""
+
+
+def why_not_network(
+    tensor: torch.Tensor, op: ReduceOp | ReduceOp.RedOpType, *, rows: bool = False
+) -> str | None:
     """Why the network cannot sum this tensor over the ranks, or None if it can.
+
+    ``rows``: whether this collective is one that takes sparse COO tensors.
 
     :class:`ina.torch.devices.DeviceGroups` knows which devices' tensors it sums.
     """
@@ -62,10 +79,24 @@ def why_not_network(tensor: torch.Tensor, op: ReduceOp | ReduceOp.RedOpType) -> 
         return f"the network sums tensors with memory, which {type(tensor).__name__} has not"
     if network_op(op) is None:
         return "the network sums SUM and AVG only"
+    if rows and tensor.layout is torch.sparse_coo:
+        return _why_not_rows(tensor)
     if tensor.layout is not torch.strided:
         return f"the network sums dense tensors, not {str(tensor.layout).removeprefix('torch.')}"
     if tensor.dtype not in VALUE_TYPES:
         return f"the network sums {_SUMMED_TYPES}"
+    return None
+
+
+def _why_not_rows(tensor: torch.Tensor) -> str | None:
+    if tensor.dtype not in VALUE_TYPES:
+        return f"the network sums {_SUMMED_TYPES}"
+    if tensor.device.type != "cpu":
+        return "the network sums sparse tensors in CPU memory"
+    if tensor.sparse_dim() == 0:
+        return "the network sums rows, and a sparse tensor without dimensions has none"
+    if math.prod(tensor.shape[: tensor.sparse_dim()]) > MOST_ROWS:
+        return f"the network sums sparse tensors of up to {MOST_ROWS} rows"
     return None
 
 
@@ -83,6 +114,10 @@ class Paths:
         self.network_reduce_scatters = 0
         self.network_elems = 0
         self.network_bytes = 0
+        self.sparse_all_reduces = 0
+        self.sparse_blocks = 0
+        self.sparse_own_blocks = 0
+        self.sparse_union_blocks = 0
         self.gloo_all_reduces: Counter[str] = Counter()
         self.others: Counter[str] = Counter()
 
@@ -101,6 +136,14 @@ class Paths:
         what = f"{collective} of {str(tensor.dtype).removeprefix('torch.')}"
         level = logging.INFO if self._talks else logging.DEBUG
         _log.log(level, "ina: %s in group %s goes through the network", what, self._group)
+
+    def sparse(self, blocks: int, own: int, union: int) -> None:
+        """Count one sparse sum: its tensor's blocks, those of this rank, and those of any."""
+        with self._lock:
+            self.sparse_all_reduces += 1
+            self.sparse_blocks += blocks
+            self.sparse_own_blocks += own
+            self.sparse_union_blocks += union
 
     def fallback(self, what: str, reason: str) -> None:
         """Count one sum that goes through Gloo; ``what`` is its :func:`kind`."""

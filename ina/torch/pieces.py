@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
+from torch.distributed import ReduceOp
 
+from ina.protocol.collective import Reduction
+from ina.torch.blocks import BlockChoice
+from ina.torch.coo import CooRows
 from ina.torch.dense import check_writable, memory_of
+from ina.torch.paths import network_op
 from ina.torch.work import Piece
+
+AnyOp = ReduceOp | ReduceOp.RedOpType
 
 
 def whole(tensor: torch.Tensor) -> Piece:
@@ -20,6 +28,32 @@ def whole(tensor: torch.Tensor) -> Piece:
     check_writable(tensor)
     buffer = tensor.detach().contiguous()
     return Piece(tensor, buffer, lambda: memory_of(tensor).copy_(buffer))
+
+
+def by_blocks(tensor: torch.Tensor, op: AnyOp, choice: BlockChoice, bucket: int | None) -> Piece:
+    """For all_reduce, and where its blocks, or a sparse tensor's rows, are what is sent, those.
+
+    ``bucket``: where it is a bucket of gradients; tensors that are none are alike by size.
+    """
+    if tensor.layout is torch.sparse_coo:
+        reduction = network_op(op)
+        assert reduction is not None
+        return rows(tensor, reduction)
+    piece = whole(tensor)
+    alike = (tensor.numel(), tensor.dtype) if bucket is None else bucket
+    part = choice.part(piece.buffer, alike)
+    return piece if part is None else replace(piece, part=part)
+
+
+def rows(tensor: torch.Tensor, op: Reduction) -> Piece:
+    """For all_reduce of a sparse COO tensor in CPU memory: gets what any rank has, coalesced."""
+    part = CooRows(tensor, op)
+
+    def deliver() -> None:
+        assert part.summed is not None
+        tensor.copy_(part.summed)
+
+    return Piece(tensor, tensor, deliver, part)
 
 
 def scattered(output: torch.Tensor, inputs: torch.Tensor, rank: int) -> Piece:

@@ -21,21 +21,23 @@ from torch.distributed import (
     Work,
 )
 
+from ina.host.errors import RanksDifferError
 from ina.host.own_addresses import why_not_own
 from ina.protocol.coding import Coding
 from ina.protocol.collective import Reduction
 from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.torch import embedded, pieces
+from ina.torch.blocks import LAG_OF_BUCKETS, Blockwise, Pipeline
+from ina.torch.coo import Compared, CooRows, told_apart
 from ina.torch.cuda import staging
 from ina.torch.deadlines import Deadlines
 from ina.torch.dense import waited
 from ina.torch.devices import device_type_of
-from ina.torch.env import Settings
+from ina.torch.env import Settings, SparseSetting
 from ina.torch.errors import GroupClosedError, GroupSizeError, SettingError
-from ina.torch.fallback import GlooSum
 from ina.torch.fresh_store import fresh
 from ina.torch.metrics import GROUPS
-from ina.torch.paths import Paths, kind, network_op, op_name, why_not_network
+from ina.torch.paths import Paths, kind, network_op, op_name, what_is, why_not_network
 from ina.torch.scatter import ReduceScatter
 from ina.torch.stats import GroupStats
 from ina.torch.work import NetworkWork, Piece
@@ -97,6 +99,8 @@ class ProcessGroupIna(ReduceScatter):
             sub_group=ranks is not None,
             settings=settings,
         )
+        self._blockwise = Blockwise(self._worker, settings.sparse)
+        self._rows_begun = 0
         self._gloo_backend = self._gloo._get_backend(torch.device("cpu"))
         self._session_timeout_s = timeout.total_seconds()
         self._deadlines = Deadlines(f"ina-deadlines-{group_id}")
@@ -157,11 +161,29 @@ class ProcessGroupIna(ReduceScatter):
             return self._all_reduce(tensors, ReduceOp.SUM, None)
         return self._all_reduce(tensors, opts.reduceOp, opts.timeout)
 
+    def by_blocks(self, setting: SparseSetting | None) -> Blockwise:
+        """For a hook's sums by blocks; None: as the group's settings say. Raises SettingError."""
+        setting = self._settings.sparse if setting is None else setting
+        return Blockwise(self._worker, setting, LAG_OF_BUCKETS)
+
+    def average_bucket(
+        self, tensor: torch.Tensor, by: Blockwise, index: int, *, is_last: bool
+    ) -> Work:
+        """As :meth:`allreduce` AVG, of one of a step's buckets; all of these before one is waited
+        for. Of those that go by blocks each agrees while the one before is summed."""
+        try:
+            return self._all_reduce([tensor], ReduceOp.AVG, None, by, index)
+        finally:
+            if is_last:
+                by.pipeline.flush()
+
     def _all_reduce(
         self,
         tensors: Sequence[torch.Tensor],
         op: ReduceOp | ReduceOp.RedOpType,
         timeout: timedelta | None,
+        by: Blockwise | None = None,
+        bucket: int | None = None,
     ) -> Work:
         if self._closed:
             raise GroupClosedError(f"all_reduce on group {self._group_id}: it has been destroyed")
@@ -170,12 +192,18 @@ class ProcessGroupIna(ReduceScatter):
             self._count_other("all_reduce", device_type_of(tensors))
             return self._all_reduce_inner(tensors, op, timeout)
         for tensor in tensors:
-            reason = why_not_network(tensor, op)
+            reason = why_not_network(tensor, op, rows=True)
             if reason is not None:
                 for _ in tensors:
                     self._paths.fallback(kind("all_reduce", op, tensor.dtype), reason)
                 return self._all_reduce_inner(tensors, op, timeout)
-        return self._sum("all_reduce", [pieces.whole(tensor) for tensor in tensors], op, timeout)
+        chosen = self._blockwise if by is None else by
+        parts = [pieces.by_blocks(tensor, op, chosen.choice, bucket) for tensor in tensors]
+        try:
+            return self._sum("all_reduce", parts, op, timeout, pipeline=chosen.pipeline)
+        finally:
+            if by is None:
+                chosen.pipeline.flush()
 
     def allreduce_coded(
         self, tensor: torch.Tensor, coding: Coding, op: ReduceOp.RedOpType = ReduceOp.SUM
@@ -207,45 +235,72 @@ class ProcessGroupIna(ReduceScatter):
         op: ReduceOp | ReduceOp.RedOpType,
         timeout: timedelta | None,
         coding: Coding | None = None,
+        pipeline: Pipeline | None = None,
     ) -> Work:
         if self._closed:
             raise GroupClosedError(f"{name} on group {self._group_id}: it has been destroyed")
         session_op = network_op(op)
         assert session_op is not None
-        summed = [
-            f"{p.buffer.numel()} x {str(p.buffer.dtype).removeprefix('torch.')}" for p in pieces
-        ]
         where = f"job {self._worker.rendezvous.job}, rank {self.rank()} of {self.size()}"
+        summed = ", ".join(what_is(piece.buffer) for piece in pieces)
         if device_type_of([piece.buffer for piece in pieces]) != "cpu":
             pieces, session_op = self._stage(pieces, session_op)
-        work = NetworkWork(f"{name} {op_name(op)} of {', '.join(summed)} in {where}", pieces)
+        work = NetworkWork(f"{name} {op_name(op)} of {summed} in {where}", pieces)
         self._bound(work, timeout)
         for index, piece in enumerate(pieces):
             try:
-                one = self._worker.submit(piece.buffer, session_op, coding)
+                one = self._begin(name, op, piece, session_op, coding, pipeline)
             except Exception as error:
                 # What has started keeps its memory until it is done, then the work fails.
                 work.fail(error, len(pieces) - index)
                 break
-            self._count_sum(name, op, piece, one)
             work.watch(one)
         return work
 
-    def _count_sum(
-        self, name: str, op: ReduceOp | ReduceOp.RedOpType, piece: Piece, one: Sum
-    ) -> None:
-        tensor, elems = piece.tensor, piece.buffer.numel()
+    def _begin(
+        self,
+        name: str,
+        op: ReduceOp | ReduceOp.RedOpType,
+        piece: Piece,
+        session_op: Reduction,
+        coding: Coding | None,
+        pipeline: Pipeline | None,
+    ) -> Sum:
+        part, tensor = piece.part, piece.tensor
 
         def sent(over_network: bool) -> None:
             if over_network:
+                elems = piece.buffer.numel() if part is None else part.elems
                 self._paths.network(name, tensor, elems)
             else:
                 self._paths.fallback(kind(name, op, tensor.dtype), "the switch was lost")
+            if part is not None:
+                self._paths.sparse(part.blocks, part.own, part.union)
 
-        if isinstance(one, GlooSum):
-            one.when_sent(sent)
-        else:
-            sent(True)
+        if part is None:
+            one = self._worker.submit(piece.buffer, session_op, coding, sent)
+            if pipeline is not None:
+                pipeline.flush()
+            return one
+        assert pipeline is not None, "of all_reduce"
+        sparse = pipeline.begin(part, session_op, coding, sent)
+        return self._compared(part, sparse) if isinstance(part, CooRows) else sparse
+
+    def _compared(self, part: CooRows, one: Sum) -> Sum:
+        """Ranks that differ in a sparse tensor's kind are told what each has."""
+        self._rows_begun += 1
+        number = self._rows_begun
+        where = f"job {self._worker.rendezvous.job}, sparse all_reduce {number}"
+
+        def explain(error: RanksDifferError) -> RanksDifferError:
+            try:
+                kinds = told_apart(self._store, number, self.rank(), self.size(), part.kind)
+            except RuntimeError:  # a rank of which the network knows more
+                return RanksDifferError(f"{where}: rank {self.rank()} has {part.kind}: {error}")
+            each = "; ".join(f"rank {rank} has {one}" for rank, one in enumerate(kinds))
+            return RanksDifferError(f"{where}: ranks differ: {each}")
+
+        return Compared(one, explain)
 
     def _stage(self, pieces: Sequence[Piece], op: Reduction) -> tuple[Sequence[Piece], Reduction]:
         """For tensors of another device: see :mod:`ina.torch.cuda.staging`."""
@@ -270,6 +325,12 @@ class ProcessGroupIna(ReduceScatter):
         """Counters so far; see :class:`GroupStats`. Asking the embedded switch takes a moment."""
         paths, loss = self._paths, self._worker.switch_loss
         reasons = dict(paths.gloo_all_reduces)  # other threads count on
+        # A session's own sparse sums: the group's come before it, and are counted here.
+        session = {
+            name: value
+            for name, value in dataclasses.asdict(self._worker.stats()).items()
+            if not name.startswith("sparse_")
+        }
         with_switch = with_switch and self._worker.rendezvous.embedded_here
         return GroupStats(
             job=self._worker.rendezvous.job,
@@ -283,10 +344,14 @@ class ProcessGroupIna(ReduceScatter):
             fallbacks=sum(reasons.values()),
             fallback_reasons=reasons,
             other_collectives=dict(paths.others),
-            session=dataclasses.asdict(self._worker.stats()),
+            session=session,
             switch=embedded.counters() if with_switch else None,
             switch_loss=None if loss is None else dataclasses.asdict(loss),
             switch_returns=self._worker.switch_returns,
+            sparse_all_reduces=paths.sparse_all_reduces,
+            sparse_blocks=paths.sparse_blocks,
+            sparse_own_blocks=paths.sparse_own_blocks,
+            sparse_union_blocks=paths.sparse_union_blocks,
         )
 
     def shutdown(self) -> None:

@@ -49,6 +49,24 @@ class GroupStats:
     see :class:`ina.torch.fallback.SwitchLoss`."""
     switch_returns: int = 0
     """How often the group has gone back to the network."""
+    sparse_all_reduces: int = 0
+    """Tensors of which blocks, or rows, that are zero on all ranks were not sent."""
+    sparse_blocks: int = 0
+    """Blocks, or rows, of those tensors."""
+    sparse_own_blocks: int = 0
+    """Of those, not zero on this rank."""
+    sparse_union_blocks: int = 0
+    """Of those, not zero on some rank: what was sent."""
+
+    @property
+    def density(self) -> float:
+        """Of sparse all_reduces: the part of their blocks that are not zero on this rank."""
+        return self.sparse_own_blocks / max(1, self.sparse_blocks)
+
+    @property
+    def union(self) -> float:
+        """Of sparse all_reduces: the part of their blocks that was sent."""
+        return self.sparse_union_blocks / max(1, self.sparse_blocks)
 
     def __str__(self) -> str:
         return _table(self)
@@ -60,12 +78,16 @@ class GroupStats:
 
 def _table(stats: GroupStats) -> str:
     """Several lines, at most 78 columns where names allow it. Counters that are 0 come last."""
-    network = {
+    network: dict[str, int | str] = {
         "all_reduces": stats.network_all_reduces,
         "reduce_scatters": stats.network_reduce_scatters,
         "elements": stats.network_elems,
         "bytes": stats.network_bytes,
     }
+    if stats.sparse_all_reduces:
+        network["sparse all_reduces"] = stats.sparse_all_reduces
+        network["blocks of those not zero here"] = f"{stats.density:.2%}"
+        network["blocks of those sent"] = f"{stats.union:.2%}"
     gloo = {**stats.fallback_reasons, **stats.other_collectives}
     rows: list[tuple[str, list[Row]]] = [
         ("through the network", [(name, _value(name, n)) for name, n in network.items()]),

@@ -14,6 +14,7 @@ from torch.futures import Future
 from ina.host.errors import OperationTimeoutError
 from ina.torch.dense import writing
 from ina.torch.errors import WorkTimeoutError
+from ina.torch.parts import SparsePart
 from ina.torch.worker import Sum
 
 
@@ -29,6 +30,8 @@ class Piece:
     tensor: torch.Tensor
     buffer: torch.Tensor
     deliver: Callable[[], object] | None = None
+    part: SparsePart | None = None
+    """What of it is sent, where that is not all; then the buffer says its type alone."""
 
 
 class NetworkWork(Work):

@@ -6,18 +6,19 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, Protocol
 
 import torch
 from torch._C._distributed_c10d import Store
 
 from ina.errors import InaError
-from ina.host import Session, SessionStats
+from ina.host import Session, SessionStats, turns
+from ina.host.arrays import Array
 from ina.host.errors import SessionClosedError, SessionFrozenError
 from ina.host.member.latch import OnFailure
+from ina.host.sparse import BlockStream, BlockSums
 from ina.host.stop import Stop
-from ina.protocol.coding import Coding, checked_coding
-from ina.protocol.collective import Reduction
+from ina.protocol.coding import Coding, checked_coding, coding_of
+from ina.protocol.collective import Collective, Reduction
 from ina.torch import host_node, rendezvous
 from ina.torch.env import Settings
 from ina.torch.errors import GroupClosedError
@@ -26,6 +27,7 @@ from ina.torch.host_node import LocalNode
 from ina.torch.paths import collective_of
 from ina.torch.rendezvous import Rendezvous
 from ina.torch.seat import Seat
+from ina.torch.views import as_tensor
 
 _JOIN_TIMEOUT_S = 120.0
 """Upper bound of the wait for the other workers; the group's own timeout may be shorter."""
@@ -38,17 +40,10 @@ _LEAVE_S = 5.0
 """Of a former incarnation: how long its nodes wait for ranks that have not left it."""
 
 
-class Sum(Protocol):
-    """A sum that is under way."""
-
-    def add_done_callback(self, function: Callable[[Any], object]) -> None:
-        """Call ``function(self)`` from another thread once it has ended, or now if it has."""
-
-    def done(self) -> bool:
-        """Return whether it has ended, well or not."""
-
-    def wait(self) -> object:
-        """Return once the sum is there; raise the error if it failed."""
+Sum = turns.Sum[object]
+"""A sum that is under way, or that waits for its turn."""
+Sent = Callable[[bool], object]
+"""Hears of a sum whether it goes over the network, once that is known."""
 
 
 class Worker:
@@ -87,9 +82,11 @@ class Worker:
             store, ranks, rank, name if sub_group else "", settings, join_timeout_s
         )
         self._rank, self._ranks, self._timeout, self._settings = rank, ranks, timeout, settings
+        self._name = name
         self._node: LocalNode | None = None
         self._next: Seat | None = None
         """Joined, while sums still go over Gloo."""
+        self._turns = turns.Turns()
         self._former: SessionStats | None = None
         """What sessions counted that were left."""
         try:
@@ -126,23 +123,54 @@ class Worker:
             stop=stop,
         )
 
-    def submit(self, tensor: torch.Tensor, op: Reduction, coding: Coding | None = None) -> Sum:
+    def submit(
+        self,
+        tensor: torch.Tensor,
+        op: Reduction,
+        coding: Coding | None = None,
+        sent: Sent = lambda _: None,
+    ) -> Sum:
         """Start the sum, or average, of a tensor over all ranks, in place.
 
         ``tensor``: contiguous, in CPU memory, any shape, a dtype that the network sums; it must not
         be touched before the end. ``coding``: how its values travel; None: as the job's do. All
         ranks submit the same in the same order. What fails is raised by the result's ``wait``.
+
+        It begins later where sparse sums are before it whose values are not known yet.
         """
         coding = self.coding if coding is None else coding
+        return self._turns.submit(lambda: self._begin(tensor, op, coding, sent))
+
+    def sparse(self, sent: Sent) -> BlockStream:
+        """For sums of which only a part is sent, in one order with the others; ``sent`` hears of
+        each part of theirs where it goes. Arrays and results as of :meth:`submit`, in place."""
+
+        def begin(source: Array, target: Array, what: Collective) -> Sum:
+            assert source.ctypes.data == target.ctypes.data
+            coding = coding_of(what)
+            return self._begin(as_tensor(target), Reduction(what.op), coding, sent)
+
+        return BlockSums(self._turns, begin, len(self._ranks)).stream()
+
+    def _begin(self, tensor: torch.Tensor, op: Reduction, coding: Coding, sent: Sent) -> Sum:
         if self._fallback is not None and self._fallback.is_away:
-            return self._fallback.submit(tensor, op, coding)
+            return self._over_gloo(self._fallback, tensor, op, coding, sent)
         try:
             what = collective_of(tensor, op, coding)
-            return self._session.submit(tensor.data_ptr(), tensor.data_ptr(), what, keep=tensor)
+            one = self._session.submit(tensor.data_ptr(), tensor.data_ptr(), what, keep=tensor)
         except (SessionFrozenError, SessionClosedError):  # since it was looked at
             if self._fallback is None or self._closed:
                 raise
-            return self._fallback.submit(tensor, op, coding)
+            return self._over_gloo(self._fallback, tensor, op, coding, sent)
+        sent(True)
+        return one
+
+    def _over_gloo(
+        self, fallback: Fallback, tensor: torch.Tensor, op: Reduction, coding: Coding, sent: Sent
+    ) -> Sum:
+        one = fallback.submit(tensor, op, coding)
+        one.when_sent(sent)
+        return one
 
     @property
     def coding(self) -> Coding:
@@ -189,6 +217,7 @@ class Worker:
             closed, self._closed = self._closed, True
         if closed:
             return
+        self._turns.end(lambda: GroupClosedError(f"group {self._name}: it has been destroyed"))
         if getattr(sys, "last_value", None) is not None:
             leave_timeout_s = min(leave_timeout_s, _CRASH_LEAVE_TIMEOUT_S)
         try:

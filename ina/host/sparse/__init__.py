@@ -12,7 +12,7 @@ For whoever has a way to begin operations of its own (a Session has this built i
 """
 
 from ina.host.sparse.counts import BlockCounts
-from ina.host.sparse.parts import RowSums
+from ina.host.sparse.parts import Blocks, Part, RowSums
 from ina.host.sparse.sums import BlockStream, BlockSum, BlockSums
 
-__all__ = ["BlockCounts", "BlockStream", "BlockSum", "BlockSums", "RowSums"]
+__all__ = ["BlockCounts", "BlockStream", "BlockSum", "BlockSums", "Blocks", "Part", "RowSums"]

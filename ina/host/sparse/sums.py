@@ -107,7 +107,7 @@ class BlockStream:
         """
         if block_elems < 1:
             raise InvalidInputError(f"blocks of {block_elems} values: want 1 or more")
-        return self._begin(Blocks(array, block_elems, out), op, coding)
+        return self.begin(Blocks(array, block_elems, out), op, coding)
 
     def rows(
         self,
@@ -122,9 +122,10 @@ class BlockStream:
         `numbers`: int64, rising, below `count`. `rows`: as many, C-contiguous; shape and type of a
         row are the same on all ranks. The result is the rows that some rank has. Raises as above.
         """
-        return self._begin(Rows(numbers, rows, count), op, coding)
+        return self.begin(Rows(numbers, rows, count), op, coding)
 
-    def _begin(self, part: Part[T], op: Reduction, coding: Coding) -> BlockSum[T]:
+    def begin(self, part: Part[T], op: Reduction, coding: Coding = WHOLE) -> BlockSum[T]:
+        """Begin the sum of what a part says."""
         try:
             begun = BlockSum(self._owner, part, op, coding)
         finally:
