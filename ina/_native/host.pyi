@@ -67,6 +67,7 @@ class WorkerConfig:
         first_lane: int = 0,
         lanes: int = 0,
         framing: Framing = ...,
+        is_stream: bool = False,
     ) -> None: ...
     job: int
     epoch: int
@@ -87,6 +88,7 @@ class WorkerConfig:
     first_lane: int
     lanes: int
     framing: Framing
+    is_stream: bool
 
 class RecoveryCounters:
     @property
@@ -283,7 +285,7 @@ def merge_pending(shares: Sequence[Sequence[PendingTensor]]) -> list[PendingTens
 class Submission: ...
 
 class SubmissionOrder:
-    def __init__(self, window: int, values_per_packet: int) -> None: ...
+    def __init__(self, window: int, values_per_chunk: int, guesses: bool = True) -> None: ...
     def next(
         self, id: int, address_in: int, address_out: int, collective: Collective
     ) -> Submission: ...

@@ -331,6 +331,8 @@ class SwitchModel:
             job = self.older.get((header.job, header.epoch))
         if job is None:
             raise Dropped(DropReason.JOB)
+        if header.value_count not in (0, self.values_per_packet) and not job.is_stream:
+            raise Dropped(DropReason.MALFORMED)
         if not self._is_neighbour(job, sender, header):
             raise Dropped(DropReason.MEMBER)
         self.members[job.number] += 1

@@ -24,7 +24,8 @@ namespace {
 struct LoneCore : WorkerCore {
     LoneCore(const WorkerConfig &config, const congestion::Choice &congestion, std::uint32_t most)
         : WorkerCore(config, congestion::make_control(congestion, room_of(config, most))),
-          order(window(), config.values_per_packet), pacing(most), room(room_of(config, most)) {}
+          order(window(), values_per_chunk(config), !config.is_stream), pacing(most),
+          room(room_of(config, most)) {}
 
     SubmissionOrder order;
     Pacing pacing;
@@ -110,7 +111,8 @@ void bind_core(nb::module_ &m) {
         .def_rw("trees", &WorkerConfig::trees)
         .def_rw("first_lane", &WorkerConfig::first_lane)
         .def_rw("lanes", &WorkerConfig::lanes)
-        .def_rw("framing", &WorkerConfig::framing);
+        .def_rw("framing", &WorkerConfig::framing)
+        .def_rw("is_stream", &WorkerConfig::is_stream);
 
     nb::class_<StallReport>(m, "StallReport")
         .def_ro("waited_ns", &StallReport::waited_ns)
@@ -155,8 +157,8 @@ void bind_core(nb::module_ &m) {
 
     nb::class_<Submission>(m, "Submission");
     nb::class_<SubmissionOrder>(m, "SubmissionOrder")
-        .def(nb::init<std::uint32_t, std::uint32_t>(), nb::arg("window"),
-             nb::arg("values_per_packet"))
+        .def(nb::init<std::uint32_t, std::uint32_t, bool>(), nb::arg("window"),
+             nb::arg("values_per_chunk"), nb::arg("guesses") = true)
         .def(
             "next",
             [](SubmissionOrder &self, std::uint64_t id, std::uintptr_t in, std::uintptr_t out,

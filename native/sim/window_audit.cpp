@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/ina_wire.hpp"
+#include "host/core/block_finder.hpp"
 #include "host/core/packet_frames.hpp"
 
 namespace ina::sim {
@@ -10,7 +11,8 @@ namespace ina::sim {
 WindowAudit::WindowAudit(const host::WorkerConfig &config, std::uint32_t most)
     : all_lanes_(host::window_of(config)), first_lane_(config.first_lane),
       tree_(host::own_tree(host::checked(config))), small_share_(host::small_share(config)),
-      most_(most), lanes_(host::checked(config).lanes) {
+      stream_values_(config.is_stream ? config.values_per_packet : 0), most_(most),
+      lanes_(host::checked(config).lanes) {
     std::uint32_t seq = config.first_seq + first_lane_;
     for (Lane &lane : lanes_) lane.seq = seq++;
 }
@@ -21,7 +23,8 @@ void WindowAudit::submitted(const host::Submission &placed) {
         const std::uint32_t index = ((place.first_lane + i) & (all_lanes_ - 1)) - first_lane_;
         if (index >= lanes_.size()) continue;
         const std::uint64_t chunks = (place.chunks - i + all_lanes_ - 1) / all_lanes_;
-        lanes_[index].parts.push_back({placed.request.id, placed.first_order + i, chunks});
+        lanes_[index].parts.push_back(
+            {placed.request.id, placed.first_order, placed.first_order + i, chunks});
     }
 }
 
@@ -64,7 +67,7 @@ void WindowAudit::sent(const host::PacketView &packet, std::uint32_t window) {
     small_ += lane.is_small;
 }
 
-void WindowAudit::answered(std::uint32_t seq, bool has_sums) {
+void WindowAudit::answered(std::uint32_t seq, bool has_sums, const std::uint8_t *values) {
     const std::uint32_t index = (seq & (all_lanes_ - 1)) - first_lane_;
     if (index >= lanes_.size() || lanes_[index].seq != seq || !lanes_[index].in_flight) {
         return note(seq, "has a result, and is not in flight");
@@ -74,6 +77,13 @@ void WindowAudit::answered(std::uint32_t seq, bool has_sums) {
     lane.seq += all_lanes_;
     if (!has_sums) return;
     Part &part = lane.parts.front();
+    if (stream_values_ > 0) {
+        const std::uint64_t next =
+            host::load_next_block(values + (stream_values_ - 1) * wire::kValueBytes);
+        part.order = part.first_order + next;
+        if (next == host::Schedule::kNone) lane.parts.pop_front();
+        return;
+    }
     part.order += all_lanes_;
     if (--part.chunks_left == 0) lane.parts.pop_front();
 }

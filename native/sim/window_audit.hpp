@@ -30,7 +30,8 @@ class WindowAudit {
     // A packet with this header and values leaves, while the window says so many.
     void sent(const host::PacketView &packet, std::uint32_t window);
     // The share has taken a result with this sequence number; has_sums: it was done with the chunk.
-    void answered(std::uint32_t seq, bool has_sums);
+    // `values`: the result's, where a stream is told what comes next.
+    void answered(std::uint32_t seq, bool has_sums, const std::uint8_t *values);
     // From now on no more than so many, whatever windows say.
     void set_most(std::uint32_t packets) { most_ = packets; }
 
@@ -40,8 +41,9 @@ class WindowAudit {
   private:
     struct Part {  // of a tensor, on a lane
         std::uint64_t id;
-        std::uint64_t order;  // of the chunk that is next
-        std::uint64_t chunks_left;
+        std::uint64_t first_order;  // of the tensor's chunk 0
+        std::uint64_t order;        // of the chunk that is next
+        std::uint64_t chunks_left;  // of a stream: more than 0
     };
     struct Lane {
         std::uint32_t seq;  // of the packet in flight, or the next one
@@ -59,6 +61,7 @@ class WindowAudit {
     const std::uint32_t first_lane_;
     const host::Tree tree_;
     const double small_share_;
+    const std::uint32_t stream_values_;  // of a stream's packets; 0: it is none
     std::uint32_t most_;
     std::vector<Lane> lanes_;
     std::uint32_t in_flight_ = 0;

@@ -197,7 +197,8 @@ void Worker::accept(const host::Work &work, const sw::Datagram &datagram) {
     const host::PacketView inside =
         work.mapping->framing.inside(datagram.payload, datagram.payload_bytes);
     const std::uint32_t seq = wire::load_be32(inside.data + wire::kSeqOffset);
-    audits_.at(&share).answered(seq, share.core.chunks() > chunks);
+    audits_.at(&share).answered(seq, share.core.chunks() > chunks,
+                                inside.data + wire::kHeaderBytes);
 }
 
 // So much has been read at once, and what is next begins another batch.

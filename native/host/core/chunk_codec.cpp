@@ -24,15 +24,14 @@ bool is_damaged(std::uint16_t sum, std::uint32_t own, std::uint32_t workers) {
 }  // namespace
 
 ChunkCodec::ChunkCodec(const WorkerConfig &config)
-    : config_(config), tree_(own_tree(config)), window_(window_of(config)), schedule_(window_),
-      kernels_(best_kernels()),
+    : config_(config), tree_(own_tree(config)), window_(window_of(config)),
+      schedule_(window_, config.is_stream), kernels_(best_kernels()), finder_(kernels_, schedule_),
       check_(config.verify, config.check_key, config.epoch, static_cast<std::uint32_t>(config.rank),
              static_cast<std::uint32_t>(config.world_size), config.values_per_packet) {}
 
 void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
     const Tensor &tensor = *lane.tensor;
     const ValueType type = tensor.request.type;
-    const std::uint32_t values = config_.values_per_packet;
     wire::Header header;
     header.kind = wire::kKindContribution;
     header.job = tree_.job;
@@ -57,21 +56,15 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
         summed = own.exponent <= lane.exponent;
     }
     if (!summed) header.flags |= wire::kFlagOverflow;
-    if (gives(lane)) {
-        header.value_count = static_cast<std::uint16_t>(values);
+    const bool names_next = config_.is_stream && lane.has_values();
+    if (names_next) look_ahead(lane);
+    if (names_next && lane.is_zero) {
+        header.value_count = 1;
+        store_next_block(packet + wire::kHeaderBytes, lane.next_own);
+    } else if (gives(lane)) {
+        header.value_count = static_cast<std::uint16_t>(config_.values_per_packet);
         if (lane.non_finite) header.flags |= wire::kFlagNonFinite;
-        std::uint8_t *const wire_values = packet + wire::kHeaderBytes;
-        std::size_t filled = 0;
-        // Values that cannot change the result stay 0: the chunk is all zero, turns into NaN, or
-        // will be sent once more.
-        if (is_float(type)) summed = summed && lane.exponent != 0 && !lane.non_finite;
-        if (summed) {
-            filled = codec_of(type).write(block_of(lane), tensor.chunk_in(lane.chunk),
-                                          tensor.chunk_elems(lane.chunk), wire_values);
-        }
-        if (lane.is_half()) take_half(wire_values, filled, static_cast<IntegerPart>(lane.exponent));
-        std::memset(wire_values + filled * wire::kValueBytes, 0,
-                    (values - filled) * wire::kValueBytes);
+        write_values(lane, summed, packet + wire::kHeaderBytes);
     }
     const Claim claim = claim_of(lane, header);
     if (!lane.is_guess() || !is_float(type)) announce_next(lane, header);
@@ -85,6 +78,54 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
     }
     wire::store_header(packet, header);
     lane.packet_bytes = wire::packet_bytes(header.value_count);
+}
+
+// `summed`: whether the chunk's values are to be in the sum. `to`: for a packet's values.
+void ChunkCodec::write_values(const Lane &lane, bool summed, std::uint8_t *to) const {
+    const Tensor &tensor = *lane.tensor;
+    const ValueType type = tensor.request.type;
+    const std::size_t values = config_.values_per_packet;
+    std::size_t filled = 0;
+    // Values that cannot change the result stay 0: the chunk is all zero, turns into NaN, or
+    // will be sent once more.
+    if (is_float(type)) summed = summed && lane.exponent != 0 && !lane.non_finite;
+    if (summed) {
+        filled = codec_of(type).write(block_of(lane), tensor.chunk_in(lane.chunk),
+                                      tensor.chunk_elems(lane.chunk), to);
+    }
+    if (lane.is_half()) take_half(to, filled, static_cast<IntegerPart>(lane.exponent));
+    std::memset(to + filled * wire::kValueBytes, 0, (values - filled) * wire::kValueBytes);
+    if (config_.is_stream) {
+        store_next_block(to + (values - 1) * wire::kValueBytes, lane.next_own);
+    }
+}
+
+// Of the chunk that the lane of a stream is to send: whether it is zero, and which comes next. The
+// lane comes to all of its own blocks that are not zero, and may come to others between.
+void ChunkCodec::look_ahead(Lane &lane) const {
+    const Tensor &tensor = *lane.tensor;
+    const bool gives_any = tensor.request.contributes(config_.rank);
+    const bool is_first = lane.chunk < window_;
+    const bool is_own = !is_first && lane.chunk == lane.next_own;
+    lane.is_zero = !gives_any || (is_first ? finder_.is_zero(tensor, lane.chunk) : !is_own);
+    if (is_first || is_own) {
+        lane.next_own = gives_any ? finder_.next(tensor, lane.chunk) : Schedule::kNone;
+    }
+    lane.non_finite = !lane.is_zero && is_float(tensor.request.type) &&
+                      finder_.scan(tensor, lane.chunk).non_finite;
+}
+
+std::uint64_t ChunkCodec::named_next(const Lane &lane, const std::uint8_t *values) const {
+    if (!config_.is_stream || !lane.has_values()) return Schedule::kNone;
+    return load_next_block(values + (config_.values_per_packet - 1) * wire::kValueBytes);
+}
+
+void ChunkCodec::clear_between(const Lane &lane, std::uint64_t next) const {
+    const Tensor &tensor = *lane.tensor;
+    if (!tensor.request.gets(config_.rank)) return;
+    schedule_.each_from(tensor.place, lane.chunk + window_, [&](std::uint64_t chunk) {
+        if (chunk < next) std::memset(tensor.chunk_out(chunk), 0, tensor.chunk_bytes(chunk));
+    });
 }
 
 Block ChunkCodec::block_of(const Lane &lane) const {
@@ -106,6 +147,10 @@ void ChunkCodec::announce_next(Lane &lane, wire::Header &header) const {
         return;
     }
     if (!is_float(tensor->request.type)) return;
+    if (config_.is_stream) {
+        header.next_exponent = finder_.exponent_from(*tensor, chunk);
+        return;
+    }
     const BlockScan own = scan(*tensor, chunk);
     header.next_exponent = own.exponent;
     lane.non_finite = own.non_finite;
@@ -137,19 +182,20 @@ ChunkCodec::Verdict ChunkCodec::judge(const Lane &lane, const wire::Header &head
         // The largest of all workers' is no less than our own. By a smaller one our values would
         // not fit int32, and the sum would be wrong.
         const bool may_be = header.next_exponent >= lane.announced;
-        return may_be && fits(lane, header) ? Verdict::kFits : Verdict::kElse;
+        return may_be && fits(lane, header, values) ? Verdict::kFits : Verdict::kElse;
     }
     // The check is of the digest, too: where it holds, all have submitted the same.
     // Nothing holds of a result without values, which is a sign to go on and no more: it changes
     // no tensor of this rank's.
     const bool holds = is_bare(lane, header) ? agrees : verifies(lane, header, values);
-    if (fits(lane, header) && holds) return Verdict::kFits;
+    const bool is_fit = fits(lane, header, values);
+    if (is_fit && holds) return Verdict::kFits;
     // A damaged field must not end the job, and with the wrong reason: it is in the slot if it
     // comes a third time, and then not what one flipped bit makes of it.
     const FailedCheck &failed = lane.failed;
     const bool repeats = failed.digest_repeats > 0 && header.digest == failed.digest;
     if (!agrees && repeats && !is_damaged(header.digest, own, summands)) return Verdict::kDisagrees;
-    return agrees && !fits(lane, header) ? Verdict::kElse : Verdict::kCorrupt;
+    return agrees && !is_fit ? Verdict::kElse : Verdict::kCorrupt;
 }
 
 bool ChunkCodec::verifies(const Lane &lane, const wire::Header &header,
@@ -162,11 +208,18 @@ bool ChunkCodec::verifies(const Lane &lane, const wire::Header &header,
                          values, header.check);
 }
 
-bool ChunkCodec::fits(const Lane &lane, const wire::Header &header) const {
+bool ChunkCodec::fits(const Lane &lane, const wire::Header &header,
+                      const std::uint8_t *values) const {
     const ValueType type = lane.tensor->request.type;
-    const std::uint32_t values = lane.has_values() ? config_.values_per_packet : 0;
+    const std::uint32_t count = lane.has_values() ? config_.values_per_packet : 0;
+    const bool may_be_bare = !config_.is_stream && !gets(lane);
     const bool has_right_size =
-        header.value_count == values || (header.value_count == 0 && !gets(lane));
+        header.value_count == count || (header.value_count == 0 && may_be_bare);
+    const bool names_next = config_.is_stream && lane.has_values();
+    if (names_next &&
+        (!has_right_size || !schedule_.may_follow(lane, named_next(lane, values), lane.next_own))) {
+        return false;
+    }
     const bool next_is_valid =
         header.next_exponent == wire::kExponentAllZero || header.next_exponent >= kMinBlockExponent;
     return header.value_type == static_cast<std::uint8_t>(type) && has_right_size &&

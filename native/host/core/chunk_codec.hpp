@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/ina_wire.hpp"
+#include "host/core/block_finder.hpp"
 #include "host/core/codec.hpp"
 #include "host/core/integers.hpp"
 #include "host/core/lane.hpp"
@@ -47,6 +48,10 @@ class ChunkCodec {
     // the wire.
     void read_sums(const Lane &lane, const wire::Header &header, const std::uint8_t *values,
                    std::uint8_t *out);
+    // In a stream: the chunk that a result which fits names as the lane's next.
+    std::uint64_t named_next(const Lane &lane, const std::uint8_t *values) const;
+    // Zeros where the lane's chunks between its own and the next one go.
+    void clear_between(const Lane &lane, std::uint64_t next) const;
     // Keeps those of a first half until the second is here.
     void keep_lower(const Lane &lane, const std::uint8_t *values);
     // Whether the result of a round with values has none, as who gets none may be told it.
@@ -55,10 +60,12 @@ class ChunkCodec {
     }
 
   private:
+    void write_values(const Lane &lane, bool summed, std::uint8_t *to) const;
+    void look_ahead(Lane &lane) const;
     void announce_next(Lane &lane, wire::Header &header) const;
     Block block_of(const Lane &lane) const;
     BlockScan scan(const Tensor &tensor, std::uint64_t chunk) const;
-    bool fits(const Lane &lane, const wire::Header &header) const;
+    bool fits(const Lane &lane, const wire::Header &header, const std::uint8_t *values) const;
     bool verifies(const Lane &lane, const wire::Header &header, const std::uint8_t *values) const;
     std::uint8_t *lower_of(const Lane &lane);
 
@@ -67,6 +74,7 @@ class ChunkCodec {
     std::uint32_t window_;  // W
     Schedule schedule_;
     const Kernels &kernels_;
+    BlockFinder finder_;
     SumCheck check_;
     std::vector<std::uint8_t> lower_;  // sums of lower halves, of all lanes, once a lane has some
 };

@@ -129,7 +129,11 @@ struct Lane {
     std::uint64_t expected = 0;  // SumCheck::Contribution::expected of the packet
     FailedCheck failed;          // results of the packet that did not verify
     bool splits = false;         // the tensor's integers might wrap: they go as halves from here on
-    bool has_history = false;    // at least one result was accepted
+    // In a stream: the own block that is not zero and comes next, once the chunk's packet is
+    // written; and whether the chunk is zero here, so that its packet has no values.
+    std::uint64_t next_own = 0;
+    bool is_zero = false;
+    bool has_history = false;  // at least one result was accepted
     Tensor *tensor = nullptr;
     std::uint64_t chunk = 0;
     std::size_t packet_bytes = 0;

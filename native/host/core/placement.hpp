@@ -25,7 +25,8 @@ struct Place {
 
 class Placement {
   public:
-    explicit Placement(std::uint32_t window) : window_(window) {}
+    // guesses: exponents of small tensors may be guessed from those of earlier ones.
+    Placement(std::uint32_t window, bool guesses) : window_(window), guesses_(guesses) {}
 
     // Of the next tensor, which is not empty and has so many values in a chunk.
     Place next(const TensorRequest &request, std::uint32_t values) {
@@ -33,7 +34,7 @@ class Placement {
         place.chunks = (request.elems + values - 1) / values;
         place.first_lane = first_lane_;
         std::uint64_t lanes_taken = place.chunks;
-        if (is_float(request.type) && place.chunks <= window_) {
+        if (guesses_ && is_float(request.type) && place.chunks <= window_) {
             const auto [history, is_new] =
                 histories_.find(request.type, request.elems,
                                 static_cast<std::uint32_t>(place.chunks), window_, first_lane_);
@@ -48,6 +49,7 @@ class Placement {
 
   private:
     std::uint32_t window_;
+    bool guesses_;
     std::uint32_t first_lane_ = 0;  // of the next tensor
     ExponentHistories histories_;
 };

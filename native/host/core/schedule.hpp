@@ -1,6 +1,9 @@
-// What a lane sends next, after which result. Dense: each W-th chunk of a tensor, from the lane's
-// first on, and then the next tensor's. All workers come to the same, and a lane says in each
-// packet what it knows of the next one (its exponent): so what follows is known a packet ahead.
+// What a lane sends next, after which result. All workers come to the same.
+//
+// Dense: each W-th chunk of a tensor, from the lane's first on, and then the next tensor's; a lane
+// says in each packet what it knows of the next one (its exponent): so what follows is known a
+// packet ahead. A stream: the lane's first chunk, and then the one that each result names
+// (block_finder.hpp); what lies between is zero on all workers.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +16,10 @@ class Schedule {
   public:
     static constexpr std::uint64_t kNone = UINT64_MAX;
 
-    explicit Schedule(std::uint32_t window) : window_(window) {}
+    explicit Schedule(std::uint32_t window, bool is_stream = false)
+        : window_(window), is_stream_(is_stream) {}
+
+    bool is_stream() const { return is_stream_; }
 
     // The lane's chunks of a tensor from this one on; at least one.
     std::uint64_t count_from(const Place &place, std::uint64_t chunk) const {
@@ -23,12 +29,27 @@ class Schedule {
     void each_from(const Place &place, std::uint64_t chunk, const Function &function) const {
         for (; chunk < place.chunks; chunk += window_) function(chunk);
     }
+    // The lane's chunk behind this one; kNone: it is the lane's last of the tensor.
+    std::uint64_t after(const Place &place, std::uint64_t chunk) const {
+        return chunk + window_ < place.chunks ? chunk + window_ : kNone;
+    }
 
     // The chunk that follows the lane's, once that has its sums; kNone: the lane is done with the
-    // tensor.
-    std::uint64_t next(const Lane &lane) const {
-        const std::uint64_t chunk = lane.chunk + window_;
-        return chunk < lane.tensor->place.chunks ? chunk : kNone;
+    // tensor. `named`: by the result, in a stream.
+    std::uint64_t next(const Lane &lane, std::uint64_t named) const {
+        return is_stream_ ? named : after(lane.tensor->place, lane.chunk);
+    }
+    // Whether a result may name this one as the lane's next. `own`: what this worker has said.
+    bool may_follow(const Lane &lane, std::uint64_t named, std::uint64_t own) const {
+        if (named > own) return false;
+        if (named == kNone) return true;
+        return named > lane.chunk && named < lane.tensor->place.chunks &&
+               (named - lane.chunk) % window_ == 0;
+    }
+    // How many chunks are done once the lane's is, and `next` follows.
+    std::uint64_t done_before(const Lane &lane, std::uint64_t next) const {
+        if (next == kNone) return count_from(lane.tensor->place, lane.chunk);
+        return (next - lane.chunk) / window_;
     }
 
     // What values the lane sends after the packet that it is about to send, if all goes as it
@@ -39,13 +60,16 @@ class Schedule {
     };
     Ahead ahead(const Lane &lane) const {
         if (!lane.has_values()) return {lane.tensor, lane.chunk};
-        if (const std::uint64_t chunk = next(lane); chunk != kNone) return {lane.tensor, chunk};
+        if (is_stream_) return {nullptr, 0};
+        const std::uint64_t chunk = after(lane.tensor->place, lane.chunk);
+        if (chunk != kNone) return {lane.tensor, chunk};
         if (lane.queue.empty()) return {nullptr, 0};
         return {lane.queue.front().tensor, lane.queue.front().first_chunk};
     }
 
   private:
     std::uint32_t window_;  // W
+    bool is_stream_;
 };
 
 }  // namespace ina::host

@@ -48,15 +48,15 @@ struct Submission {
 // One worker's. Not thread-safe.
 class SubmissionOrder {
   public:
-    // window: W.
-    SubmissionOrder(std::uint32_t window, std::uint32_t values_per_packet)
-        : values_per_packet_(values_per_packet), placement_(window) {}
+    // window: W. values_per_chunk: whole words. guesses: whether exponents are (placement.hpp).
+    SubmissionOrder(std::uint32_t window, std::uint32_t values_per_chunk, bool guesses = true)
+        : values_per_chunk_(values_per_chunk), placement_(window, guesses) {}
 
     Submission next(const TensorRequest &request) {
         digest_.add(request);
         Submission submission;
         submission.request = request;
-        const std::uint32_t per_chunk = values_per_packet_ * codec_of(request.type).per_word;
+        const std::uint32_t per_chunk = values_per_chunk_ * codec_of(request.type).per_word;
         if (request.elems > 0) submission.place = placement_.next(request, per_chunk);
         submission.first_order = next_order_;
         submission.digest = digest_.value();
@@ -66,7 +66,7 @@ class SubmissionOrder {
     }
 
   private:
-    std::uint32_t values_per_packet_;
+    std::uint32_t values_per_chunk_;
     Placement placement_;
     SubmissionDigest digest_;
     std::uint64_t next_order_ = 0;

@@ -94,6 +94,10 @@ double small_share(const WorkerConfig &config) {
            frame_bytes(config, config.values_per_packet);
 }
 
+std::uint32_t values_per_chunk(const WorkerConfig &config) {
+    return config.values_per_packet - (config.is_stream ? 1 : 0);
+}
+
 WorkerConfig checked(WorkerConfig config) {
     const std::uint32_t window = window_of(config);
     const int workers = config.world_size;
@@ -108,6 +112,13 @@ WorkerConfig checked(WorkerConfig config) {
     require(config.framing.suffix.size() <= Framing::kMostSuffixBytes,
             "there must be at most 32 bytes behind the values",
             static_cast<std::int64_t>(config.framing.suffix.size()));
+    if (config.is_stream) {
+        require(config.values_per_packet >= 2, "values_per_packet of a stream must be 2..4095",
+                config.values_per_packet);
+        require(config.verify == VerifyMode::kOff, "verify of a stream must be off",
+                static_cast<int>(config.verify));
+        require(!config.keep_results, "keep_results of a stream must be 0", config.keep_results);
+    }
     require(config.first_seq % (2 * window) == 0, "first_seq must be a multiple of 2 W",
             config.first_seq);
     if (config.summands == 0) config.summands = workers;

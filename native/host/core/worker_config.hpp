@@ -43,6 +43,10 @@ struct WorkerConfig {
     std::uint32_t first_lane = 0;
     std::uint32_t lanes = 0;
     Framing framing;  // of all packets; the same on the switch
+    // Lanes skip blocks that are zero on all workers, and the last word of a packet says which
+    // comes next (block_finder.hpp): mode `stream`. Not with sums that are verified, nor with
+    // keep_results: what a worker lacks is then more than its lanes' newest results.
+    bool is_stream = false;
 };
 
 // W = slots / 2, rounded down to a power of two. Throws std::invalid_argument.
@@ -52,6 +56,9 @@ std::uint32_t window_of(const WorkerConfig &config);
 congestion::Room room_of(const WorkerConfig &config, std::uint32_t packets);
 // Of the bytes of such a packet, what one without values has.
 double small_share(const WorkerConfig &config);
+
+// The values that a chunk has, whole words.
+std::uint32_t values_per_chunk(const WorkerConfig &config);
 
 // With what follows from other numbers filled in. Throws std::invalid_argument when one is out of
 // range.

@@ -10,10 +10,26 @@
 
 namespace ina::host {
 
+namespace {
+
+// A stream's packets have whole words, whose last one is a block's number. Throws
+// std::invalid_argument.
+void check_block_numbers(const Submission &submission) {
+    if (values_per_word(submission.request.type) > 1) {
+        throw std::invalid_argument("a stream's tensors are not packed");
+    }
+    if (submission.place.chunks >= kNoBlock) {
+        throw std::invalid_argument("a stream's tensor has at most 2^32 - 2 chunks, got " +
+                                    std::to_string(submission.place.chunks));
+    }
+}
+
+}  // namespace
+
 WorkerCore::WorkerCore(const WorkerConfig &config, congestion::Control control,
                        const PacketMemory &memory)
     : config_(checked(config)), tree_(own_tree(config_)), window_(window_of(config_)),
-      first_own_(config_.first_lane), schedule_(window_), codec_(config_),
+      first_own_(config_.first_lane), schedule_(window_, config_.is_stream), codec_(config_),
       recovery_(config_.lanes, config_.rto, std::move(control.window), small_share(config_)),
       claims_(std::move(control.claims)), lanes_(config_.lanes),
       frames_(lane_count(), values_bytes(), config_.framing.bytes(), memory),
@@ -32,6 +48,7 @@ void WorkerCore::submit(const Submission &submission, std::int64_t now_ns) {
     if (tensors_.count(id) > 0) {
         throw std::invalid_argument("tensor id is in use: " + std::to_string(id));
     }
+    if (config_.is_stream) check_block_numbers(submission);
     kept_.make_room(submission.chunk_bytes(0));
     const Place &place = submission.place;
     Tensor *tensor = nullptr;  // until a lane of ours has a part of it
@@ -193,6 +210,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     agreed_ = std::max(agreed_, lane.tensor->request.id);
     last_progress_ns_ = now_ns;
     counters_.last_seq = header.seq;
+    const std::uint64_t next = schedule_.next(lane, codec_.named_next(lane, values));
     const bool has_sums = codec_.has_sums(lane, header);
     const bool is_bare = ChunkCodec::is_bare(lane, header);
     const bool was_guess = lane.is_guess() && is_float(lane.tensor->request.type);
@@ -202,6 +220,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
         counters_.bytes_done += lane.tensor->chunk_bytes(lane.chunk);
         std::uint8_t *const out = kept_.place(lane, index, codec_.gets(lane));
         if (out != nullptr && !is_bare) codec_.read_sums(lane, header, values, out);
+        if (config_.is_stream) codec_.clear_between(lane, next);
     } else {
         ++counters_.exponent_rounds;
         counters_.missed_guesses += was_guess;
@@ -209,7 +228,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     }
     using Brought = KeptResults::Brought;
     const Brought sums = is_bare ? Brought::kBare : Brought::kSums;
-    advance(lane, has_sums ? sums : Brought::kNoSums, header.next_exponent);
+    advance(lane, has_sums ? sums : Brought::kNoSums, header.next_exponent, next);
 }
 
 // The lane that waits for a result with this sequence number. Null: none does; it is counted.
@@ -250,11 +269,10 @@ inline bool WorkerCore::accepts(Lane &lane, const wire::Header &header,
     return verdict == ChunkCodec::Verdict::kFits;
 }
 
-// The lane has its result: on to what it sends next.
+// The lane has its result: on to what it sends next; `next`: of the tensor, once it has sums.
 inline void WorkerCore::advance(Lane &lane, KeptResults::Brought brought,
-                                std::uint8_t next_exponent) {
+                                std::uint8_t next_exponent, std::uint64_t next) {
     const bool has_sums = brought != KeptResults::Brought::kNoSums;
-    const std::uint64_t next = schedule_.next(lane);
     kept_.remember(lane, own_index(lane.seq), next != Schedule::kNone, brought, codec_.gets(lane));
     lane.seq += window_;
     lane.number += window_;
@@ -277,17 +295,19 @@ inline void WorkerCore::advance(Lane &lane, KeptResults::Brought brought,
         tensor.place.history->observe(tensor.block(lane.chunk), agreed);
     }
     lane.on(LaneEvent::kSums);
-    const bool tensor_done = --tensor.chunks_left == 0;
+    tensor.chunks_left -= schedule_.done_before(lane, next);
+    const bool tensor_done = tensor.chunks_left == 0;
     if (next != Schedule::kNone) {
         lane.chunk = next;
-        lane.exponent = next_exponent;
+        if (!config_.is_stream) lane.exponent = next_exponent;
         if (are_floats) {
             make_ready(lane, LaneEvent::kNextKnown);
         } else {
             make_integers_ready(lane);
         }
     } else {
-        lane.next_tensor_exponent = was_guess ? kUnknownExponent : next_exponent;
+        const bool is_told = !was_guess && !config_.is_stream;
+        lane.next_tensor_exponent = is_told ? next_exponent : kUnknownExponent;
         start_next_assignment(lane);
     }
     if (tensor_done) {
@@ -405,7 +425,7 @@ void WorkerCore::put_result(std::uint32_t number, std::uint32_t seq, const void 
     ++counters_.chunks_done;
     counters_.bytes_done += bytes;
     recovery_.withdrawn(index);
-    advance(lane, KeptResults::Brought::kSums, 0);
+    advance(lane, KeptResults::Brought::kSums, 0, schedule_.next(lane, Schedule::kNone));
 }
 
 }  // namespace ina::host

@@ -158,7 +158,8 @@ class WorkerCore {
     PacketView send_again(const Resend &resend);
     Lane *lane_for(const wire::Header &header, std::int64_t now_ns);
     bool accepts(Lane &lane, const wire::Header &header, const std::uint8_t *values);
-    void advance(Lane &lane, KeptResults::Brought brought, std::uint8_t next_exponent);
+    void advance(Lane &lane, KeptResults::Brought brought, std::uint8_t next_exponent,
+                 std::uint64_t next);
     bool stalled(std::int64_t now_ns);
     std::size_t values_bytes() const { return wire::kValueBytes * config_.values_per_packet; }
 

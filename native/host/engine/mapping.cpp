@@ -48,7 +48,7 @@ Mapping::Mapping(const WorkerConfig &config, std::uint32_t most,
                  const std::vector<Way> &ways, const PacketMemory &memory, std::uint32_t first_bit)
     : epoch(config.epoch), window(window_of(config)), threads(threads_of(window, queues.size())),
       first_bit(first_bit), memory(memory), trees(trees_of(config)), framing(config.framing),
-      order(window, std::max(config.values_per_packet, 1u)) {
+      order(window, std::max(values_per_chunk(config), 1u), !config.is_stream) {
     const std::vector<LaneShare> parts = divide_lanes(window, threads, trees);
     finder = ShareFinder(window, threads, parts);
     for (const LaneShare &part : parts) {

@@ -51,6 +51,8 @@ class Grove:
     `shares`: into how many cores each rank divides each tree's lanes, at most.
     """
 
+    is_stream = False
+
     def __init__(
         self,
         trees: Sequence[Node],
@@ -67,11 +69,16 @@ class Grove:
         self._numbers: dict[str, int] = {}  # of switches
         self._timers: dict[tuple[int, int], int] = {}
         self.lanes = sum(lanes)
-        self.forest = Forest(trees, lanes, values, self._at, self._place, epoch=EPOCH)
+        self.forest = Forest(
+            trees, lanes, values, self._at, self._place, epoch=EPOCH, is_stream=self.is_stream
+        )
         self._ranks = {self._place(rank): rank for rank in range(workers)}
         self._events: list[tuple[int, int, tuple[object, ...]]] = []
         self._number = 0
-        self.orders = [SubmissionOrder(self.lanes, values) for _ in range(workers)]
+        self.orders = [
+            SubmissionOrder(self.lanes, values - self.is_stream, not self.is_stream)
+            for _ in range(workers)
+        ]
         self.done: list[set[int]] = [set() for _ in range(workers)]
         self._left: dict[tuple[int, int], int] = {}
         self.cores: list[list[WorkerCore]] = []
@@ -81,6 +88,7 @@ class Grove:
                 values_per_packet=values, stall_timeout_ns=LIMIT_NS, rto=RtoLimits(),
                 trees=[place.native() for place in self.forest.places[rank]],
                 verify=verify, check_key=bytes(range(16)), first_seq=first_seq,
+                is_stream=self.is_stream,
             )  # fmt: skip
             self.cores.append(list(self._divided(config, shares[rank] if shares else 1)))
 
@@ -178,3 +186,9 @@ class Grove:
     def _put(self, at_ns: int, event: tuple[object, ...]) -> None:
         self._number += 1
         heapq.heappush(self._events, (at_ns, self._number, event))
+
+
+class StreamGrove(Grove):
+    """Of a job of mode `stream`."""
+
+    is_stream = True

@@ -73,7 +73,9 @@ class Forest:
         *,
         first_job: int = 7,
         epoch: int,
+        is_stream: bool = False,
     ) -> None:
+        self._is_stream = is_stream
         self.switches: dict[str, SwitchModel] = {}
         self.names: dict[Attachment, str] = {}
         self._at, self._place, self._values = at, place, values
@@ -123,12 +125,16 @@ class Forest:
                 children.append(self._at(child.name))
                 above = Parent.above(at, down, child.level, len(child.children))
                 self._grow(child, job, first_lane, lanes, down, above, root_children)
-        switch = self.switches.setdefault(node.name, SwitchModel(1 << 16, self._values))
+        switch = self.switches.setdefault(
+            node.name, SwitchModel(1 << 16, self._values, expands=self._is_stream)
+        )
         self.names[at] = node.name
         install = switch.install_beside if job in switch.jobs else switch.install
         install(
             ModelJob(
-                job, self._epoch, self._used[node.name], 2 * lanes, tuple(children), parent=parent
+                *(job, self._epoch, self._used[node.name], 2 * lanes, tuple(children)),
+                parent=parent,
+                is_stream=self._is_stream,
             )
         )
         self._used[node.name] += 2 * lanes
