@@ -110,7 +110,7 @@ BELOW = {
     },
     "bench": {
         *("errors", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
-        *("emulate", "fabric", "modes", "netns", "sim", "tables", "testing", "torch"),
+        *("emulate", "fabric", "files", "modes", "netns", "sim", "tables", "testing", "torch"),
         *("trees", "units"),
     },
     "cli": {

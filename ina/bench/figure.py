@@ -21,7 +21,10 @@ from matplotlib.ticker import (
 from ina.bench.plot import Axis, Panel, Point, Unit
 from ina.units import size_text, time_text
 
-_COLOURS = ("#08306b", "#d94801", "#238b45", "#6a51a3", "#a50f15", "#525252")
+_COLOURS = (
+    *("#08306b", "#d94801", "#238b45", "#6a51a3", "#a50f15", "#525252"),
+    *("#0096a0", "#c51b8a", "#8c6d31", "#7fbc41"),
+)
 # Line and marker of each backend: they must be told apart without colour, too.
 _STYLES = {
     "": ("-", "o"),
@@ -37,6 +40,8 @@ _TEXTS: dict[Unit, Callable[[float], str]] = {
     "GB/s": lambda value: f"{value:.3g}",
     "ratio": lambda value: f"{value:.3g}",
     "workers": lambda value: f"{value:.0f}",
+    "steps": lambda value: f"{value:.0f}",
+    "loss": lambda value: f"{value:.3g}",
 }
 _MOST_TICKS = 8
 _ROOMY_BARS = 6
@@ -51,12 +56,15 @@ def draw(panels: Sequence[Panel], title: str, path: Path) -> None:
 
 
 def figure_of(panels: Sequence[Panel], title: str) -> Figure:
-    """The panels side by side; error bars are the quartiles, of a ratio its times' quartiles."""
+    """The panels side by side; error bars are the quartiles, of a ratio its times' quartiles, and
+    bands what the panel says."""
     figure = Figure(figsize=(5.0 * len(panels), 4.8), layout="constrained")
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for panel, ax in zip(panels, axes, strict=True):
         found = {point.x for curve in panel.curves for point in curve.points}
-        if len(found) > 1:
+        if len(found) > 1 and panel.band:
+            _draw_bands(ax, panel)
+        elif len(found) > 1:
             _draw_curves(ax, panel, sorted(found))
         else:
             _draw_bars(ax, panel)
@@ -69,12 +77,36 @@ def figure_of(panels: Sequence[Panel], title: str) -> Figure:
                 textcoords="offset points", ha="right", color="#525252", fontsize="small",
                 bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
             )  # fmt: skip
-    has_spread = any(p.low is not None for panel in panels for c in panel.curves for p in c.points)
-    note = "\nerror bars: quartiles" if has_spread else ""
-    if has_spread and any(panel.y.unit == "ratio" for panel in panels):
-        note += ", of a ratio those of both its times"
-    figure.suptitle(title + note, fontsize="medium")
+    figure.suptitle(title + _note(panels), fontsize="medium")
     return figure
+
+
+def _note(panels: Sequence[Panel]) -> str:
+    """What the ends of points are."""
+    spread = [
+        panel
+        for panel in panels
+        if any(point.low is not None for curve in panel.curves for point in curve.points)
+    ]
+    if not spread:
+        return ""
+    if spread[0].band:
+        return f"\nbands: {spread[0].band}"
+    of_ratios = any(panel.y.unit == "ratio" for panel in panels)
+    return "\nerror bars: quartiles" + of_ratios * ", of a ratio those of both its times"
+
+
+def _draw_bands(ax: Axes, panel: Panel) -> None:
+    """Curves of many points."""
+    for number, curve in enumerate(panel.curves):
+        points = sorted(curve.points)
+        colour, xs = _COLOURS[number % len(_COLOURS)], [point.x for point in points]
+        ax.plot(xs, [point.y for point in points], label=curve.label, color=colour, linewidth=1.2)
+        if all(point.low is not None and point.high is not None for point in points):
+            lows, highs = ([point[end] for point in points] for end in (2, 3))
+            ax.fill_between(xs, lows, highs, color=colour, alpha=0.15, linewidth=0)  # type: ignore[arg-type]
+    ax.xaxis.set_major_locator(MaxNLocator(_MOST_TICKS))
+    _label(ax, panel)
 
 
 def _draw_curves(ax: Axes, panel: Panel, xs: Sequence[float]) -> None:
@@ -100,6 +132,11 @@ def _draw_curves(ax: Axes, panel: Panel, xs: Sequence[float]) -> None:
     every = -(-len(xs) // _MOST_TICKS)
     ax.xaxis.set_major_locator(FixedLocator(xs[::every]))
     ax.xaxis.set_minor_locator(NullLocator())
+    _label(ax, panel)
+
+
+def _label(ax: Axes, panel: Panel) -> None:
+    """The x axis, what the panel is, and the curves' names."""
     ax.xaxis.set_major_formatter(_formatter(panel.x))
     ax.set(title=panel.title, xlabel=panel.x.label)
     ax.grid(alpha=0.3)
@@ -167,7 +204,8 @@ def _y_axis(ax: Axes, panel: Panel) -> None:
         ax.yaxis.set_major_locator(LogLocator(10, subs=steps))
         ax.yaxis.set_minor_locator(NullLocator())
     else:
-        ax.set_ylim(bottom=0)
+        if panel.y.from_zero:
+            ax.set_ylim(bottom=0)
         locator: Locator = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10])
         if panel.y.unit == "bytes":  # powers of two: 64 MiB, not 61
             locator = MultipleLocator(2 ** max(0, math.ceil(math.log2(ax.get_ylim()[1] / 6))))

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-Unit = Literal["bytes", "s", "GB/s", "ratio", "workers"]
+Unit = Literal["bytes", "s", "GB/s", "ratio", "workers", "steps", "loss"]
 """Bytes and seconds are drawn as people write them: 64 KiB, 3.5 ms."""
 
 
 class Point(NamedTuple):
-    """A median, and the quartiles around it where there are several measurements."""
+    """A median, and the quartiles around it where there are several measurements; of a panel with
+    bands a mean, and the least and the largest."""
 
     x: float
     y: float
@@ -42,6 +43,8 @@ class Axis:
     label: str
     unit: Unit
     log: bool = False
+    from_zero: bool = True
+    """Where it is not logarithmic; False: around what is drawn."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,9 @@ class Panel:
     curves: Sequence[Curve]
     level: tuple[float, str] | None = None
     """A horizontal line and its name: where the two are equal."""
+    band: str = ""
+    """Of what the points' ends are, where they are drawn as bands along curves of many points;
+    empty: quartiles, as error bars."""
 
 
 def gain_panel(found: Sequence[Curve]) -> Panel:
