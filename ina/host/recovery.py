@@ -16,9 +16,9 @@ The steps, each rank for itself but with the same plan:
 1. ``frozen = session.freeze()``; gather ``frozen.export`` of all ranks; ``plan(exports)``.
 2. For each transfer: its supplier sends ``frozen.lane_data(transfer)``; its receivers
    ``frozen.put(transfer, data)``.
-3. For each entry of ``plan.sums``, in order: sum its chunks over the ranks
-   (``frozen.inputs`` to ``frozen.outputs``; :func:`average` where it asks for it); then
-   ``frozen.complete`` where this rank has it pending.
+3. For each entry of ``plan.sums``, in order: sum its chunks over the ranks (``frozen.inputs`` to
+   ``frozen.outputs``; floats by :class:`ina.host.word_sum.WordSum`, int32 as they are, with
+   :func:`average` where it asks for it); then ``frozen.complete`` where this rank has it pending.
 4. Operations of this rank beyond ``plan.submitted`` have not been submitted by all ranks, and no
    chunk of them is done. Sum them whole, in order; other ranks come to them when they submit them.
 """

@@ -402,6 +402,14 @@ class Session:
         operation = self._submit(source.ctypes.data, target.ctypes.data, what, keep)
         return Handle(self, operation, None, keep)
 
+    def count_on_from(self, operations: int) -> None:
+        """The job has done so many elsewhere before this session's first, which is not begun yet.
+
+        The same on all ranks. What is rounded by chance then has the bits that it would have in a
+        session that had done them.
+        """
+        self._transport.count_on_from(operations)
+
     def _submit(self, ptr_in: int, ptr_out: int, what: Collective, keep: object) -> Operation:
         self._check_process()
         if self._core.manner.window_error() is not None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ina.protocol.coding import Coding
+from ina.protocol.coding import Coding, column_limit, exact_below
 from ina.protocol.collective import Rounding
 from ina.protocol.packed import columns_of
 from ina.testing import numerics
@@ -21,15 +21,9 @@ from ina.testing.numerics import Array, block_exponent, exact_result
 Words = NDArray[np.int32]
 
 
-def limit(bits: int, workers: int) -> int:
-    """The largest magnitude that a column may have, so that the sum of as many fits it."""
-    return ((1 << (bits - 1)) - 1) // workers
-
-
 def scale(exponent: int, bits: int, workers: int) -> Any:
     """The float32 power of two that values are multiplied by."""
-    power = (limit(bits, workers) + 1).bit_length() - 1
-    return np.float32(math.ldexp(1.0, power - (exponent - 127)))
+    return np.float32(math.ldexp(exact_below(bits, workers), 127 - exponent))
 
 
 def pack(integers: NDArray[np.int64], bits: int) -> Words:
@@ -113,7 +107,7 @@ def _chunk(parts: Sequence[Array], op: str, bits: int, keys: Sequence[int] | Non
     exponent = max(block_exponent(part) for part in parts)
     if exponent == 0:
         return np.zeros_like(parts[0])
-    factor, most = scale(exponent, bits, workers), limit(bits, workers)
+    factor, most = scale(exponent, bits, workers), column_limit(bits, workers)
     with np.errstate(over="ignore"):
         sums = sum(
             pack(integers(part, factor, most, key), bits).astype(np.int64)
@@ -148,9 +142,8 @@ def error_bound(parts: Sequence[Array], op: str, words: int, coding: Coding) -> 
         if exponent == 0:
             continue
         factor = float(scale(exponent, bits, workers))
-        cut = max(float(np.abs(part[chunk]).max(initial=0)) * factor for part in parts) > limit(
-            bits, workers
-        )
+        largest = max(float(np.abs(part[chunk]).max(initial=0)) * factor for part in parts)
+        cut = largest > column_limit(bits, workers)
         steps = 1.0 if coding.rounding == Rounding.STOCHASTIC or cut else 0.5
         bound[chunk] = workers * steps / factor
     if op == "avg":

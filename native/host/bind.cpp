@@ -136,6 +136,7 @@ void bind_engine(nb::module_ &m) {
                 return self.submit(request);
             },
             nb::arg("address_in"), nb::arg("address_out"), nb::arg("collective"))
+        .def("count_on_from", &TransportEngine::count_on_from, nb::arg("tensors"), Unlocked())
         .def("stats", &TransportEngine::stats, Unlocked())
         .def("lanes", &TransportEngine::lanes, Unlocked())
         .def("set_congestion", &TransportEngine::set_congestion, nb::arg("choice").none(),

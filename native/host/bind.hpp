@@ -11,6 +11,7 @@
 
 namespace ina::host {
 
+void bind_block_words(nanobind::module_ &m);
 void bind_core(nanobind::module_ &m);
 void bind_handover(nanobind::module_ &m);
 void bind_recovery(nanobind::module_ &m);

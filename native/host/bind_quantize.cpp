@@ -152,6 +152,7 @@ void copy_bytes(std::uintptr_t source_address, std::uintptr_t target_address, st
 }  // namespace
 
 void bind_quantize(nb::module_ &m) {
+    bind_block_words(m);
     m.def("kernel_names", &kernel_names);
     m.def("scan", &scan, nb::arg("kernels"), nb::arg("value_type"), nb::arg("tensor"),
           nb::arg("elems"));

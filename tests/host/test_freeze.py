@@ -37,6 +37,20 @@ WIRES = ("32", "16", "8")
 Pair = list[Session]
 
 
+def test_random_bits_go_by_a_tensors_number_among_all_of_its_group() -> None:
+    with UdpModel(slots=16) as switch, closing(switch.sessions(2)) as pair:
+        for session in pair:
+            session.count_on_from(41)
+        for number in (42, 43):
+            parts = random_parts(numerics.FLOATS[0], 2, 700, number)
+            handles = [
+                session.all_reduce(part, async_op=True, wire="8-stochastic")
+                for session, part in zip(pair, parts, strict=True)
+            ]
+            wanted = packed.all_reduce(parts, "sum", 64, CODINGS["8-stochastic"], number)
+            assert all(numerics.same_bits(handle.wait(30), wanted) for handle in handles)
+
+
 def test_operations_under_way_end_with_the_undisturbed_sums() -> None:
     left, transfers = 0, 0
     for seed in range(12 if LONG else 5):

@@ -15,7 +15,7 @@ from ina._native import quantize as native
 from ina._native.host import WorkerCore
 from ina.host.arrays import VALUE_TYPES
 from ina.protocol.codec import decode, encode
-from ina.protocol.coding import Coding
+from ina.protocol.coding import Coding, column_limit
 from ina.protocol.collective import Collective, Rounding
 from ina.protocol.spec import Flag, ValueType
 from ina.testing import numerics, packed
@@ -57,7 +57,7 @@ def unpack(
 @pytest.mark.parametrize(("bits", "workers"), CASES)
 def test_sums_of_extreme_columns_are_exact(bits: int, workers: int) -> None:
     """All at the limit, of one sign and of both in neighbours: no borrow is lost, no word wraps."""
-    most = packed.limit(bits, workers)
+    most = column_limit(bits, workers)
     assert most == native.column_limit(bits, workers) >= 1
     columns = 32 // bits
     rng = np.random.default_rng(bits * workers)
@@ -85,10 +85,10 @@ def test_sums_of_extreme_columns_are_exact(bits: int, workers: int) -> None:
 
 
 def test_how_much_a_column_has_is_what_the_page_says() -> None:
-    assert [packed.limit(16, n) for n in (2, 4, 8, 16, 32, 64, 1024)] == [
+    assert [column_limit(16, n) for n in (2, 4, 8, 16, 32, 64, 1024)] == [
         *(16383, 8191, 4095, 2047, 1023, 511, 31)
     ]
-    assert [packed.limit(8, n) for n in (2, 4, 8, 16, 32, 64, 128)] == [63, 31, 15, 7, 3, 1, 0]
+    assert [column_limit(8, n) for n in (2, 4, 8, 16, 32, 64, 128)] == [63, 31, 15, 7, 3, 1, 0]
 
 
 blocks = st.tuples(
@@ -113,7 +113,7 @@ def test_all_kernels_pack_and_unpack_as_numpy_does(
     dtype, size, seed, (bits, workers) = case
     block = drawn(dtype, size, seed)
     exponent = max(numerics.block_exponent(block), 127 + 3)
-    factor, most = packed.scale(exponent, bits, workers), packed.limit(bits, workers)
+    factor, most = packed.scale(exponent, bits, workers), column_limit(bits, workers)
     key = seed if is_random else -1
     random = packed.random_bits(seed, size) if is_random else None
     expected = packed.pack(packed.integers(block, factor, most, random), bits)

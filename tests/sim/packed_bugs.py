@@ -14,7 +14,7 @@ PACKED_BUGS = (
     Bug(
         "packed core: chance depends on sequence numbers",
         "native/host/core/chunk_codec.cpp",
-        "block.key = rounding_key(tensor.request.id,",
+        "block.key = rounding_key(tensor.request.number(),",
         "block.key = rounding_key(lane.seq,",
     ),
     Bug(

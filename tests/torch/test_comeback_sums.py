@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from ina.host.errors import JobEvictedError, SwitchLostError
-from ina.protocol.collective import REDUCTIONS, Reduction
+from ina.protocol.collective import Reduction
 from ina.torch.errors import GroupClosedError
 from ina.torch.fallback import comeback
 from ina.torch.worker import Worker
@@ -76,7 +76,7 @@ def test_sums_under_way_at_losses_and_returns(seed: int, monkeypatch: pytest.Mon
     def case(number: int) -> Case:
         with lock:
             while len(cases) <= number:
-                cases.append(Case.draw(workers, chance))
+                cases.append(Case.draw(workers, chance, len(cases) + 1))
             return cases[number]
 
     def work(rank: int) -> None:
@@ -84,7 +84,7 @@ def test_sums_under_way_at_losses_and_returns(seed: int, monkeypatch: pytest.Mon
         while number < end[0]:
             time.sleep(pauses.choice([0, 0, 0, 0.003]))
             one = case(number)
-            sums.append(group.workers[rank].submit(one.results[rank], REDUCTIONS[one.op]))
+            sums.append(one.submit(rank, group.workers[rank]))
             number += 1
             if len(sums) > 8:  # so that ranks stay together
                 sums.pop(0).wait()

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from ina.host.errors import JobEvictedError, RanksDifferError
-from ina.protocol.collective import REDUCTIONS, Reduction
+from ina.protocol.collective import Reduction
 from ina.protocol.verify import Verify
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback import fallback
@@ -34,7 +34,7 @@ def pair() -> Iterator[Group]:
 def test_sums_under_way_when_the_switch_stops(seed: int) -> None:
     chance = random.Random(seed)
     workers = chance.choice([2, 3, 4])
-    cases = [Case.draw(workers, chance) for _ in range(30)]
+    cases = [Case.draw(workers, chance, 1 + n) for n in range(30)]
     moment = chance.randrange(len(cases))
     pauses = [[chance.choice([0, 0, 0, 0.003]) for _ in cases] for _ in range(workers)]
     noticed = chance.sample(range(workers), chance.randint(1, workers))
@@ -47,7 +47,7 @@ def test_sums_under_way_when_the_switch_stops(seed: int) -> None:
             if number == moment:
                 reached.set()
             time.sleep(pauses[rank][number])
-            sums.append(group.workers[rank].submit(case.results[rank], REDUCTIONS[case.op]))
+            sums.append(case.submit(rank, group.workers[rank]))
         for one in sums:
             one.wait()
 
@@ -86,15 +86,13 @@ def test_a_switch_whose_memory_loses_bits_is_given_up(verify: Verify, tmp_path: 
         memory = Memory(pipeline_of(group.embedded.switch), 3, tmp_path)
         epoch = group.workers[0]._session.ticket.epoch
         for spoiled in (False, True):
-            cases = [Case.draw(3, chance) for _ in range(6)]
-            sums = [group.workers[0].submit(case.results[0], REDUCTIONS[case.op]) for case in cases]
+            cases = [Case.draw(3, chance, 1 + n + 6 * spoiled) for n in range(6)]
+            sums = [case.submit(0, group.workers[0]) for case in cases]
             if spoiled:
                 for slot in memory.open(memory.owned(epoch), LIMIT_S):
                     memory.flip(chance, slot, only="slot_check")
             for rank in (1, 2):
-                sums += [
-                    group.workers[rank].submit(c.results[rank], REDUCTIONS[c.op]) for c in cases
-                ]
+                sums += [case.submit(rank, group.workers[rank]) for case in cases]
             for one in sums:
                 one.wait()
             for case in cases:
@@ -115,7 +113,7 @@ def test_sums_under_way_while_memory_loses_bits(seed: int, tmp_path: Path) -> No
     """Each rank stops at what it has when its own results fail, or another rank says so."""
     chance = random.Random(seed)
     workers = chance.choice([2, 3])
-    cases = [Case.draw(workers, chance) for _ in range(20)]
+    cases = [Case.draw(workers, chance, 1 + n) for n in range(20)]
     group = Group(workers, chance.choice([0.0, 0.1]), seed, chance.choice(["accidents", "keyed"]))
     pauses = [[chance.choice([0, 0, 0.003]) for _ in cases] for _ in range(workers)]
 
@@ -123,7 +121,7 @@ def test_sums_under_way_while_memory_loses_bits(seed: int, tmp_path: Path) -> No
         sums = []
         for case, pause_s in zip(cases, pauses[rank], strict=True):
             time.sleep(pause_s)
-            sums.append(group.workers[rank].submit(case.results[rank], REDUCTIONS[case.op]))
+            sums.append(case.submit(rank, group.workers[rank]))
         for one in sums:
             one.wait()
 
@@ -189,12 +187,14 @@ def test_what_differs_is_not_summed_by_gloo(pair: Group, monkeypatch: pytest.Mon
 def test_abort_after_the_loss(pair: Group) -> None:
     pair.lose_switch(0)
     pair.wait_for_gloo()
+    over = pair.workers[0]._fallback
+    assert over is not None
+    # Gloo cannot abort: without its peer the sum is under way there until its timeout.
+    over._peers.set_timeout(timedelta(seconds=1))
     waiting = pair.workers[0].submit(torch.ones(100), Reduction.SUM)
     pair.workers[0].abort("group g")
     with pytest.raises(GroupClosedError, match="aborted"):
         waiting.wait()
-    # Gloo cannot abort: without its peer the sum would be under way there until its timeout.
-    pair.workers[1].submit(torch.ones(100), Reduction.SUM).wait()
 
 
 def test_close_waits_for_ranks_that_may_lack_results(pair: Group) -> None:

@@ -65,7 +65,11 @@ class Session:
 
     epoch: int
     taken: list[int] = field(default_factory=list)
+    before: int = -1
     error: InaError | None = None
+
+    def count_on_from(self, sums: int) -> None:
+        self.before = sums
 
     def start(self, one: GlooSum) -> None:
         if self.error is not None:
@@ -92,6 +96,7 @@ class Rank:
         self.sums: list[GlooSum] = []
 
     def start(self, one: GlooSum) -> None:
+        assert one.number in (0, number_of(one) + 1)  # 0: its session had been given it
         self.ways.append((number_of(one), "gloo"))
         self._wire.calls[self._rank].append(
             Call(number_of(one), None, lambda _result: one.end(None))
@@ -182,7 +187,8 @@ def test_every_sum_goes_the_same_way_on_all_ranks(data: st.DataObject) -> None:
         over_gloo = [number for number, _ in rank.ways]
         assert over_gloo + over_network == list(range(min(ahead), steps.total))
     assert len({tuple(rank.ways[-1:]) for rank in ranks}) == 1
-    used = [[(one.epoch, one.taken) for one in rank.used] for rank in ranks]
+    used = [[(one.epoch, one.before, one.taken) for one in rank.used] for rank in ranks]
+    assert all(one.before == one.taken[0] for rank in ranks for one in rank.used)
     assert all(one == used[0] for one in used)
 
 

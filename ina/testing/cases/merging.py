@@ -8,6 +8,7 @@ from itertools import permutations
 
 import numpy as np
 
+from ina.protocol.coding import column_limit
 from ina.protocol.spec import MAX_WORKERS, DropReason, Flag, Kind, ValueType
 from ina.testing import packed
 from ina.testing.case import Arrival, Case, ItemChange
@@ -370,7 +371,7 @@ def packed_words(values: int) -> Iterator[Case]:
         *((ValueType.BFLOAT16_IN_8, 3), (ValueType.BFLOAT16_IN_8, 16)),
     ):
         them, bits = team(values, workers), value_type.bits
-        most = packed.limit(bits, workers)
+        most = column_limit(bits, workers)
         drawn = np.random.default_rng(bits * workers)
         parts = drawn.integers(-most, most + 1, (workers, values * value_type.per_word))
         # Of some columns all are at their limit, of neighbours with both signs.

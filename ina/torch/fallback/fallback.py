@@ -23,6 +23,7 @@ from ina.errors import InaError
 from ina.host import Session
 from ina.host.frozen import Frozen
 from ina.host.member.latch import OnFailure
+from ina.host.word_sum import Place
 from ina.protocol.coding import WHOLE, Coding
 from ina.protocol.collective import Reduction
 from ina.torch.errors import FallbackError, GroupClosedError
@@ -64,7 +65,7 @@ class Fallback:
         self._where = f"group {name}, rank {rank}"
         self._returns = returns
         self._peers = GlooPeers(store, rank, size, timeout)
-        self._sums = GlooSums(self._peers, size, name)
+        self._sums = GlooSums(self._peers, name)
         self._store = own_connection(store, "ina/switch")
         self._gate = Gate(_Gloo(self._sums), self._crossed)
         self._member = Member(LossSignal(self._store, size))
@@ -175,12 +176,14 @@ class Fallback:
             # A rank that cannot go on says so, lest the others wait for it.
             frozen = _freeze(member.session) if failed is None else failed
             if isinstance(frozen, Frozen):
-                resumption = Resumption(frozen)
+                resumption = Resumption(frozen, member.before)
             agreed = agree(frozen, self._peers, returns=self._returns and member.may_return)
             assert isinstance(frozen, Frozen)  # else no rank has agreed
             assert resumption is not None
             received = hand_on(frozen, agreed.steps, self._peers)
             self._peers.set_timeout(self._timeout)
+            export = frozen.export
+            self._sums.sum_as(Place(self._rank, self._size, export.chunk_words))
             resumption.start(agreed.steps, self._sums)
         except Exception as error:  # whatever it is: nobody may wait for sums that never come
             said = " ".join(str(error).split())
@@ -193,7 +196,11 @@ class Fallback:
         recovery_s = time.monotonic() - self._noticed_s
         done = (resumption.operations, resumption.elems)
         self._loss = SwitchLoss(reason, unix_s, recovery_s, received, *done)
-        self._gate.open(frozen.export.submitted, agreed.newest, returns=agreed.returns)
+        self._gate.open(
+            member.before + export.submitted,
+            member.before + agreed.newest,
+            returns=agreed.returns,
+        )
         _log.warning(
             "ina: %s: goes on over Gloo, %.2f s after it noticed: %d results came from other ranks,"
             " %d elements of %d all_reduces under way are summed by Gloo",

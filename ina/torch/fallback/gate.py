@@ -62,6 +62,9 @@ class JoinedSession(Protocol):
     def epoch(self) -> int:
         """Of the job's incarnation."""
 
+    def count_on_from(self, sums: int) -> None:
+        """So many of the group's went before the first that is started here."""
+
     def start(self, one: GlooSum) -> None:
         """Start a sum, which ends later; raises InaError if it cannot."""
 
@@ -132,8 +135,8 @@ class Gate:
     def open(self, submitted: int, newest: int, *, returns: bool) -> None:
         """What waits, and what comes, goes over Gloo.
 
-        ``submitted``: how many this rank's session has been given; ``newest``: the most that any
-        rank's has. ``returns``: whether all ranks want to go back.
+        ``submitted``: how many sums this rank has given to its session or, before that, elsewhere;
+        ``newest``: the most that any rank has. ``returns``: whether all ranks want to go back.
         """
         with self._lock:
             if self.way is not Route.RECOVERING:
@@ -177,6 +180,7 @@ class Gate:
             self._number += 1
             self.gloo_sums += 1
             one = self._waiting.popleft()
+            one.number = self._number
             one.sent(over_network=False)
             self._gloo.start(one)
 
@@ -209,6 +213,7 @@ class Gate:
 
     def _cross(self, network: JoinedSession) -> list[tuple[GlooSum, Exception]]:
         self._network, self._candidate = network, None
+        network.count_on_from(self._number)
         self._crossed(network)
         failed = []
         while self._waiting:

@@ -31,6 +31,8 @@ class Member:
         self.session: Session | None = None
         self.epoch = 0
         self.since_s = time.monotonic()
+        self.before = 0
+        """Sums of the group that went elsewhere, before its session's first."""
         self.reason: str | None = None
         """Why its switch is lost; None: it is not, as far as this rank knows."""
         self.may_return = True
@@ -63,8 +65,14 @@ class Member:
         self.lost.set()
         return True
 
+    def count_on_from(self, sums: int) -> None:
+        """See :class:`ina.torch.fallback.gate.JoinedSession`."""
+        assert self.session is not None
+        self.before = sums
+        self.session.count_on_from(sums)
+
     def start(self, one: GlooSum) -> None:
-        """See :class:`ina.torch.fallback.gate.Network`."""
+        """See :class:`ina.torch.fallback.gate.JoinedSession`."""
         assert self.session is not None
         address, what = one.tensor.data_ptr(), collective_of(one.tensor, one.op, one.coding)
         handle = self.session.submit(address, address, what, keep=one.tensor)

@@ -60,6 +60,10 @@ class GlooPeers:
         """Start to find the least over the ranks of each element, in place."""
         return self._start(tensor, ReduceOp.MIN)
 
+    def start_most(self, tensor: torch.Tensor) -> Work:
+        """Start to find the most over the ranks of each element, in place."""
+        return self._start(tensor, ReduceOp.MAX)
+
     def _start(self, tensor: torch.Tensor, op: ReduceOp.RedOpType) -> Work:
         opts = AllreduceOptions()
         opts.reduceOp = op  # type: ignore[assignment]  # torch converts the enumeration

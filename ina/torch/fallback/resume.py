@@ -23,8 +23,9 @@ _DTYPES = {int(value_type): dtype for dtype, value_type in VALUE_TYPES.items()}
 class Resumption:
     """What was under way on one rank when its session froze."""
 
-    def __init__(self, frozen: Frozen) -> None:
-        self._frozen = frozen
+    def __init__(self, frozen: Frozen, before: int = 0) -> None:
+        """``before``: sums of the group that went elsewhere, before the session's first."""
+        self._frozen, self._before = frozen, before
         self._lock = threading.Lock()  # it is not thread-safe
         self._pending = {one.operation: one for one in frozen.export.pending}
         self._left: set[int | None] = {*self._pending, None}  # None: until all have been started
@@ -70,6 +71,7 @@ class Resumption:
         # NumPy's bfloat16 is not torch's: the bytes are the same.
         tensor = torch.from_numpy(packed.view(np.uint8)).view(dtype)
         one = GlooSum(tensor, Reduction(left.what.op))
+        one.number = self._before + operation
 
         def ended(one: GlooSum) -> None:
             try:
@@ -81,7 +83,7 @@ class Resumption:
                 self._count(operation)
 
         one.add_done_callback(ended)
-        sums.start(one)
+        sums.start_chunks(one, left.what, left.undone)
 
     def _write(self, operation: int, undone: Ranges, packed: Array) -> None:
         begin = 0

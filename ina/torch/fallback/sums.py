@@ -1,4 +1,4 @@
-"""All-reduces over Gloo with the network's meaning of AVG and its rounding of small floats."""
+"""All-reduces over Gloo with the bits of the network's."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch.distributed import Work
 
 from ina.errors import InaError
+from ina.host.recovery import Ranges
+from ina.host.word_sum import Place, WordSum
 from ina.protocol.coding import WHOLE, Coding
-from ina.protocol.collective import Reduction
-from ina.torch.dense import memory_of, writing
+from ina.protocol.collective import Collective, Reduction
 from ina.torch.errors import FallbackError
-from ina.torch.fallback.peers import GlooPeers
+from ina.torch.fallback.exchanges import Exchange, FloatSum, IntegerSum, Least, Starter
+from ina.torch.paths import collective_of
 
 _log = logging.getLogger("ina.torch")
 
@@ -31,8 +34,10 @@ class GlooSum:
     def __init__(
         self, tensor: torch.Tensor, op: Reduction = Reduction.SUM, coding: Coding = WHOLE
     ) -> None:
-        """``tensor``: contiguous, of any shape; summed in place. ``coding``: over the network."""
+        """``tensor``: contiguous, of any shape; summed in place. ``coding``: how it travels."""
         self.tensor, self.op, self.coding = tensor, op, coding
+        self.number = 0
+        """In the order of submission in the group, from 1; before it goes anywhere."""
         self._lock = threading.Lock()
         self._error: Exception | None = None
         self._ended = threading.Event()
@@ -89,56 +94,67 @@ class GlooSum:
 
 
 class GlooSums:
-    """Starts sums at once and ends them in order, in a thread of its own."""
+    """Starts sums one after the other and ends them in order, in two threads of its own.
 
-    def __init__(self, peers: GlooPeers, workers: int, name: str) -> None:
+    A sum may be several collectives of Gloo's, which knows them by their order alone. So one thread
+    begins all of them: each sum's last one before the next sum's first. It does not wait for that.
+    """
+
+    def __init__(self, peers: Starter, name: str) -> None:
         """``name`` is the group's, for messages."""
-        self._peers, self._workers, self._name = peers, workers, name
+        self._peers, self._name = peers, name
+        self._place: Place | None = None
         self._lock = threading.Lock()
         self._closed: Exception | None = None
-        self._under_way: queue.SimpleQueue[
-            tuple[GlooSum, torch.Tensor, Work | RuntimeError] | None
-        ] = queue.SimpleQueue()
+        self._to_begin: queue.SimpleQueue[tuple[GlooSum, Exchange] | None] = queue.SimpleQueue()
+        self._under_way: queue.SimpleQueue[_Begun | None] = queue.SimpleQueue()
         self._unended: set[GlooSum] = set()
-        self._thread = threading.Thread(
-            target=self._finish_all, name=f"ina-gloo-{name}", daemon=True
-        )
-        self._thread.start()
+        self._threads = [
+            threading.Thread(target=run, name=f"ina-gloo-{name}", daemon=True)
+            for run in (self._begin_all, self._finish_all)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def sum_as(self, place: Place) -> None:
+        """Sums that are started from now on have the bits of the job in which this is the place.
+
+        Call it before the first one; the same on all ranks but for the rank.
+        """
+        self._place = place
 
     def start(self, one: GlooSum) -> None:
         """Start a sum, which ends later, in another thread, unless this is closed.
 
-        All ranks must start the same ones in the same order.
+        All ranks must start the same ones in the same order. ``one.number`` is known.
         """
-        self._start(one, lambda: self._begin(one.tensor))
+        self._start(one, self._exchange(one))
+
+    def start_chunks(self, one: GlooSum, what: Collective, chunks: Ranges) -> None:
+        """As :meth:`start`, these chunks of a tensor of ``what``: ``one`` has no others."""
+        self._start(one, self._exchange(one, what, chunks))
 
     def start_least(self, one: GlooSum) -> None:
         """As :meth:`start`, the least of all ranks' int64 in place of the sum."""
-        self._start(one, lambda: (one.tensor, self._tried(self._peers.start_least, one.tensor)))
+        self._start(one, Least(one.tensor))
 
-    def _start(
-        self, one: GlooSum, begin: Callable[[], tuple[torch.Tensor, Work | RuntimeError]]
-    ) -> None:
+    def _exchange(
+        self, one: GlooSum, what: Collective | None = None, chunks: Ranges | None = None
+    ) -> Exchange:
+        assert self._place is not None, "the network was lost"
+        if not one.tensor.is_floating_point():
+            return IntegerSum(one.tensor, one.op, self._place.world_size)
+        what = what or collective_of(one.tensor, one.op, one.coding)
+        return FloatSum(one.tensor, WordSum(what, self._place, one.number, chunks))
+
+    def _start(self, one: GlooSum, exchange: Exchange) -> None:
         with self._lock:
             closed = self._closed
             if closed is None:
                 self._unended.add(one)
-                self._under_way.put((one, *begin()))
+                self._to_begin.put((one, exchange))
         if closed is not None:
             one.end(closed)
-
-    def _begin(self, tensor: torch.Tensor) -> tuple[torch.Tensor, Work | RuntimeError]:
-        # The network rounds the sum of small floats once; Gloo would round each addition.
-        wide = tensor.detach().float() if tensor.dtype in _SMALL_FLOATS else memory_of(tensor)
-        return wide, self._tried(self._peers.start_sum, wide)
-
-    def _tried(
-        self, start: Callable[[torch.Tensor], Work], tensor: torch.Tensor
-    ) -> Work | RuntimeError:
-        try:
-            return start(tensor)
-        except RuntimeError as error:
-            return error
 
     def close(self, error: InaError) -> None:
         """End what is under way with ``error``, and what is started later; idempotent."""
@@ -147,36 +163,51 @@ class GlooSums:
                 return
             self._closed = error
             unended, self._unended = self._unended, set()
-        self._under_way.put(None)
+        self._to_begin.put(None)
         for one in unended:
             one.end(error)
-        if not unended and threading.current_thread() is not self._thread:
-            self._thread.join(_END_TIMEOUT_S)
+        if not unended and threading.current_thread() not in self._threads:
+            for thread in self._threads:
+                thread.join(_END_TIMEOUT_S)
+
+    def _begin_all(self) -> None:
+        failed: Exception | None = None
+        while (entry := self._to_begin.get()) is not None:
+            one, exchange = entry
+            work: Work | None = None
+            # After a failure others may have begun more, or less: Gloo would add what does not
+            # belong together.
+            if failed is None:
+                try:
+                    self._check()
+                    work = exchange.begin(self._peers, self._check)
+                except Exception as error:  # Gloo's are RuntimeError; a waiter must hear of any
+                    failed = error
+            self._under_way.put(_Begun(one, exchange, work, failed))
+        self._under_way.put(None)
 
     def _finish_all(self) -> None:
-        while (entry := self._under_way.get()) is not None:
-            one, wide, work = entry
+        while (begun := self._under_way.get()) is not None:
             failure: Exception | None = None
             try:
-                if isinstance(work, RuntimeError):
-                    raise work
-                work.wait()
-                self._write(one, wide)
-            except Exception as error:  # Gloo's are RuntimeError; a waiter must hear of any
+                if begun.failed is not None:
+                    raise begun.failed
+                if begun.work is not None:
+                    begun.work.wait()
+                self._check()
+                begun.exchange.deliver()
+            except Exception as error:
                 failure = self._failed(error)
             with self._lock:
-                self._unended.discard(one)
-            one.end(failure)
+                self._unended.discard(begun.one)
+            begun.one.end(failure)
 
-    def _write(self, one: GlooSum, wide: torch.Tensor) -> None:
-        with writing(one.tensor):
-            is_average = one.op is Reduction.AVERAGE
-            if is_average and wide.is_floating_point():
-                wide.mul_(torch.tensor(1.0, dtype=torch.float32) / self._workers)
-            elif is_average:
-                wide.div_(self._workers, rounding_mode="trunc")
-            if wide.dtype != one.tensor.dtype:
-                memory_of(one.tensor).copy_(wide)
+    def _check(self) -> None:
+        """Raises why this was closed: all sums have ended with it, and memory is the callers'."""
+        with self._lock:
+            closed = self._closed
+        if closed is not None:
+            raise closed
 
     def _failed(self, error: Exception) -> FallbackError:
         said = " ".join(str(error).split())
@@ -185,4 +216,10 @@ class GlooSums:
         )
 
 
-_SMALL_FLOATS = (torch.float16, torch.bfloat16)
+@dataclass(frozen=True)
+class _Begun:
+    one: GlooSum
+    exchange: Exchange
+    work: Work | None
+    failed: Exception | None
+    """Why it was not begun."""

@@ -132,7 +132,7 @@ Block ChunkCodec::block_of(const Lane &lane) const {
     const Tensor &tensor = *lane.tensor;
     Block block{tensor.request.type, lane.exponent, config_.summands, tensor.request.rounding};
     if (block.rounding == Rounding::kStochastic) {
-        block.key = rounding_key(tensor.request.id, lane.chunk * tensor.values_per_chunk,
+        block.key = rounding_key(tensor.request.number(), lane.chunk * tensor.values_per_chunk,
                                  static_cast<std::uint32_t>(config_.rank));
     }
     return block;

@@ -14,9 +14,13 @@ namespace ina::host {
 // the tensor completes. `out` may be `in`; any other overlap is undefined. Nothing is written where
 // this rank gets no values, and `out` may be null.
 struct TensorRequest : Collective {
-    std::uint64_t id = 0;
+    std::uint64_t id = 0;      // counts in its session
+    std::uint64_t before = 0;  // tensors that its group has summed elsewhere, before the session's
     const void *in = nullptr;
     void *out = nullptr;
+
+    // Among all of its group.
+    std::uint64_t number() const { return before + id; }
 };
 
 // Frames to build packets in, one for each lane: a line of 64 bytes with the header at its end,

@@ -16,6 +16,7 @@ constexpr std::uint32_t kNotPlacedBit = 63;  // of an operation that no share ha
 
 std::shared_ptr<Operation> Course::submit(TensorRequest *request, std::int64_t now_ns) {
     request->id = take_id();
+    request->before = before_;
     ++submitted_;
     submit_times_.add(now_ns);
     submissions_.add(*request);

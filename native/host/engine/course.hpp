@@ -21,6 +21,9 @@ class Course {
     // The next operation; the request's id is set. It is placed, unless it is the newer mapping's
     // and it is not known yet what was submitted before.
     std::shared_ptr<Operation> submit(TensorRequest *request, std::int64_t now_ns);
+    // So many were summed elsewhere before the first one here: random bits go by the number among
+    // all.
+    void count_on_from(std::uint64_t tensors) { before_ = tensors; }
     // The next operation's id, which counts.
     std::uint64_t take_id() { return next_id_++; }
     // Those that wait for this mapping, or were taken back, from that one on.
@@ -51,6 +54,7 @@ class Course {
     Submissions submissions_;
     std::vector<std::size_t> due_;
     std::uint64_t next_id_ = 1;
+    std::uint64_t before_ = 0;
     std::uint64_t submitted_ = 0;
 };
 

@@ -57,6 +57,12 @@ class TransportEngine {
     // The request's id is set here. After a failure or close the operation has ended at once;
     // throws std::logic_error after freeze().
     std::shared_ptr<Operation> submit(TensorRequest request);
+    // The group has had so many tensors summed elsewhere before the first that is submitted here:
+    // random bits go by a tensor's number among all. Before the first, the same on all workers.
+    void count_on_from(std::uint64_t tensors) {
+        const std::lock_guard lock(mutex_);
+        course_.count_on_from(tensors);
+    }
     EngineStats stats() const;
     // As of now. Of the older of two mappings, as long as an operation waits there.
     LaneSnapshot lanes() const;

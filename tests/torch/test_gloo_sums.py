@@ -1,0 +1,98 @@
+"""The order in which sums over Gloo begin, which is all that tells Gloo what belongs together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from ina.host.word_sum import Place
+from ina.protocol.coding import Coding
+from ina.protocol.collective import Reduction
+from ina.torch.errors import FallbackError, GroupClosedError
+from ina.torch.fallback.sums import GlooSum, GlooSums
+from tests.worlds.fakes.gloo import HeldGloo
+
+VALUES = 64
+END = GroupClosedError("it was closed")
+
+
+@pytest.fixture
+def gloo() -> HeldGloo:
+    return HeldGloo()
+
+
+@pytest.fixture
+def sums(gloo: HeldGloo) -> Iterator[GlooSums]:
+    sums = GlooSums(gloo, "g")
+    sums.sum_as(Place(0, 1, VALUES))
+    yield sums
+    for work in gloo.works:
+        work.let_go()
+    sums.close(END)
+
+
+def floats(elems: int = 100, coding: Coding | None = None) -> GlooSum:
+    return GlooSum(torch.ones(elems), Reduction.SUM, coding or Coding())
+
+
+def test_all_of_a_sum_begins_before_the_next_one_and_none_waits_for_its_end(
+    gloo: HeldGloo, sums: GlooSums
+) -> None:
+    all_of_them = [
+        *(floats(), GlooSum(torch.ones(7, dtype=torch.int32)), floats(0)),
+        floats(2000, Coding(8)),
+    ]
+    for one in all_of_them:
+        sums.start(one)
+    ballot = GlooSum(torch.ones(3, dtype=torch.int64))
+    sums.start_least(ballot)
+    assert gloo.wait_for(1) == ["most of 2"]
+    gloo.works[0].let_go()
+    assert gloo.wait_for(4) == ["most of 2", "sum of 100", "sum of 7", "most of 8"]
+    gloo.works[3].let_go()
+    assert gloo.wait_for(6)[4:] == ["sum of 500", "least of 3"]
+    assert not any(one.done() for one in all_of_them)
+    for work in gloo.works:
+        work.let_go()
+    for one in [*all_of_them, ballot]:
+        one.wait()
+        assert one.tensor.eq(1).all()
+
+
+def test_what_has_ended_is_not_written_to_and_nothing_waits_for_it(
+    gloo: HeldGloo, sums: GlooSums
+) -> None:
+    first, second = floats(), floats()
+    sums.start(first)
+    sums.start(second)
+    gloo.wait_for(1)
+    sums.close(END)
+    for one in (first, second):
+        with pytest.raises(GroupClosedError, match="it was closed"):
+            one.wait()
+    first.tensor.fill_(5)
+    gloo.works[0].let_go()
+    for thread in sums._threads:
+        thread.join(30)
+        assert not thread.is_alive()
+    assert first.tensor.eq(5).all()
+    assert len(gloo.calls) == 1
+    late = floats()
+    sums.start(late)
+    with pytest.raises(GroupClosedError):
+        late.wait()
+
+
+def test_nothing_begins_after_what_could_not(gloo: HeldGloo, sums: GlooSums) -> None:
+    """Others may have begun its second part, or not."""
+    first, second = floats(), floats()
+    sums.start(first)
+    sums.start(second)
+    gloo.wait_for(1)
+    gloo.works[0].let_go(RuntimeError("Connection reset by peer"))
+    for one in (first, second):
+        with pytest.raises(FallbackError, match=r"all_reduce over Gloo failed.* by peer"):
+            one.wait()
+    assert len(gloo.calls) == 1
