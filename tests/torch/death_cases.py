@@ -10,6 +10,7 @@ import hashlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,16 +18,22 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 
 import ina.torch
+from ina.host.arrays import VALUE_TYPES
+from ina.protocol.coding import CODINGS
+from ina.protocol.collective import Collective
+from tests.worlds.word_sums import by_numpy
 
-Ints = NDArray[np.int32]
+Array = NDArray[Any]
 
+WORDS = 64
+"""Of a packet, where floats are summed."""
 LENGTHS = (1, 63, 64, 1000, 20_000, 333)
 """Elements of the tensors of one step; all are in flight at once."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """Steps of several int32 all_reduces; each changes what the next ones sum."""
+    """Steps of several all_reduces; each changes what the next ones sum."""
 
     folder: Path
     """Rank 0 writes its step to ``step`` in it, for whoever kills something in mid-training."""
@@ -36,10 +43,12 @@ class Training:
     """Sleep of every rank in each step: makes the run longer, not busier."""
     returns: int = 0
     """It goes on until the group has gone back to the network so often, and some steps longer."""
+    wire: str = ""
+    """Of floats, the job's INA_WIRE; empty: int32."""
 
     def __call__(self, rank: int, workers: int) -> Outcome:
         """Run it over the default group."""
-        parameters = initial()
+        parameters = self._initial()
         step, steps, returned = 0, self.steps, 0
         while step < steps:
             gradients = [
@@ -67,6 +76,16 @@ class Training:
             time.sleep(self.pause_s)
         return Outcome(step, digest(parameters), None, ina.torch.stats())
 
+    def _initial(self) -> list[Array]:
+        types = (np.float32, np.float16) if self.wire else (np.int32,)
+        return [np.arange(n).astype(types[n % len(types)]) % 100 for n in LENGTHS]
+
+    def _sum(self, parts: list[Array], number: int) -> Array:
+        if not self.wire:
+            return np.asarray(np.sum(parts, axis=0, dtype=np.int32))
+        what = CODINGS[self.wire].of(Collective(VALUE_TYPES[parts[0].dtype], parts[0].size))
+        return by_numpy(parts, what, number, None, words=WORDS)[0]
+
     def _say(self, name: str, number: int) -> None:
         said = self.folder / f"{name}.part"
         said.write_text(str(number))
@@ -74,15 +93,13 @@ class Training:
 
     def undisturbed(self, workers: int, steps: int | None = None) -> str:
         """The digest of the parameters at the end, without a network."""
-        parameters = initial()
+        parameters, number = self._initial(), 0
         for step in range(self.steps if steps is None else steps):
-            sums = [
-                sum(
-                    (gradient(self.seed, step, rank, parameter) for rank in range(workers)),
-                    np.zeros_like(parameter),
-                )
-                for parameter in parameters
-            ]
+            sums = []
+            for parameter in parameters:
+                number += 1
+                parts = [gradient(self.seed, step, rank, parameter) for rank in range(workers)]
+                sums.append(self._sum(parts, number))
             parameters = [update(*both) for both in zip(parameters, sums, strict=True)]
         return digest(parameters)
 
@@ -97,20 +114,21 @@ class Outcome:
     stats: ina.torch.GroupStats | None = None
 
 
-def initial() -> list[Ints]:
-    return [np.arange(length, dtype=np.int32) for length in LENGTHS]
-
-
-def gradient(seed: int, step: int, rank: int, parameter: Ints) -> Ints:
-    """Any function of all of them will do; the multiplication wraps, as the sums do."""
+def gradient(seed: int, step: int, rank: int, parameter: Array) -> Array:
+    """Any function of all of them will do; the multiplication of int32 wraps, as the sums do."""
     random = np.random.default_rng([seed, step, rank, len(parameter)])
-    noise = random.integers(-(2**30), 2**30, len(parameter), dtype=np.int32)
-    return np.asarray(parameter * np.int32(2 * rank + 3) + noise)
+    if parameter.dtype != np.int32:
+        noise = random.standard_normal(len(parameter), np.float32)
+        return np.asarray(parameter * np.float32(0.1 * rank) + noise).astype(parameter.dtype)
+    added = random.integers(-(2**30), 2**30, len(parameter), dtype=np.int32)
+    return np.asarray(parameter * np.int32(2 * rank + 3) + added)
 
 
-def update(parameter: Ints, total: Ints) -> Ints:
+def update(parameter: Array, total: Array) -> Array:
+    if parameter.dtype != np.int32:
+        return np.asarray(parameter * np.float32(0.5) + total).astype(parameter.dtype)
     return np.asarray(parameter * np.int32(5) + total)
 
 
-def digest(parameters: list[Ints]) -> str:
+def digest(parameters: list[Array]) -> str:
     return hashlib.sha256(b"".join(one.tobytes() for one in parameters)).hexdigest()

@@ -18,8 +18,8 @@ _STEPS = 20
 """At least."""
 
 
-def training(folder: Path, returns: int, pause_s: float = 0.02) -> Training:
-    return Training(folder, 1, _STEPS, pause_s, returns)
+def training(folder: Path, returns: int, pause_s: float = 0.02, wire: str = "") -> Training:
+    return Training(folder, 1, _STEPS, pause_s, returns, wire)
 
 
 def check(run: Run, outcomes: list[Outcome], returns: int) -> None:
@@ -67,7 +67,7 @@ def test_a_switch_that_lost_its_registers_is_used_again(
     loss_rate = 0.02 * (seed % 2)
     with Services(tmp_path / "s", lease_s=10, loss_s=1, loss_rate=loss_rate) as on:
         environ = {**on.environ, "INA_ON_SWITCH_LOSS": "fallback"}
-        run = Run(tmp_path / "w", 2, environ, training(tmp_path, 1))
+        run = Run(tmp_path / "w", 2, environ, training(tmp_path, 1, wire="16-stochastic"))
         run.wait_for_step(2 + seed)
         end(on)
         check(run, run.outcomes(), 1)
@@ -77,7 +77,7 @@ def test_a_switch_that_is_away_for_a_while_is_used_again_and_again(tmp_path: Pat
     """The second time the ranks do not come back at once."""
     with Services(tmp_path / "s", lease_s=1, loss_s=1) as on:
         environ = {**on.environ, "INA_ON_SWITCH_LOSS": "fallback"}
-        run = Run(tmp_path / "w", 3, environ, training(tmp_path, 2))
+        run = Run(tmp_path / "w", 3, environ, training(tmp_path, 2, wire="8-stochastic"))
         run.wait_for_step(3)
         on.switch.kill()
         run.wait_for_step(run.step() + 10)  # over Gloo
@@ -91,7 +91,7 @@ def test_a_host_with_a_node_goes_back(tmp_path: Path) -> None:
     """With a node of the new incarnation's."""
     with Services(tmp_path / "s", lease_s=10, loss_s=1) as on:
         environ = {**on.environ, "INA_ON_SWITCH_LOSS": "fallback", "INA_HOST_NODE": "1"}
-        run = Run(tmp_path / "w", 2, environ, training(tmp_path, 1))
+        run = Run(tmp_path / "w", 2, environ, training(tmp_path, 1, wire="32"))
         run.wait_for_step(3)
         restart(on)
         outcomes = run.outcomes()

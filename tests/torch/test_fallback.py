@@ -1,4 +1,4 @@
-"""With policy fallback a training goes on when its switch is killed, and loses no step."""
+"""With policy fallback a training goes on when its switch is killed, and loses no bit."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ina.protocol.coding import CODINGS
 from tests.selection import LONG
 from tests.torch.death_cases import Training
 from tests.worlds.processes.runs import Run
@@ -41,12 +42,16 @@ _ENDS: dict[str, Callable[[Services], None]] = {
 }
 
 
+_WIRES = dict(zip(_ENDS, ("32", "8-stochastic", "", "16"), strict=True))
+
+
 @pytest.mark.parametrize("seed", range(40 if LONG else 1))
 @pytest.mark.parametrize("end", _ENDS)
 def test_training_goes_on_without_the_switch(end: str, seed: int, tmp_path: Path) -> None:
     chance = random.Random(f"{end} {seed}")
     loss_rate = chance.choice([0.0, 0.03])
-    training = Training(tmp_path, seed, steps=60, pause_s=0.02)
+    wire = chance.choice(["", *CODINGS]) if seed else _WIRES[end]
+    training = Training(tmp_path, seed, steps=60, pause_s=0.02, wire=wire)
     # Who is to notice first: the workers when nobody listens, the controller when it is back.
     lease_s = 10 if end.endswith(("restarts", "restart")) else 1
     with Services(

@@ -22,7 +22,7 @@ class HeldWork(Work):
         self._error = error
         self._let_go.set()
 
-    def wait(self, timeout: object = None) -> bool:  # type: ignore[override]
+    def wait(self, timeout: object = None) -> bool:
         assert self._let_go.wait(LIMIT_S)
         if self._error is not None:
             raise self._error

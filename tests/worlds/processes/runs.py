@@ -34,6 +34,8 @@ class Run:
         """``hosts``: the address of each rank's host."""
         self.folder, self.training = folder, training
         environ = {"INA_LEAVE_TIMEOUT_S": "5", **environ}
+        if training.wire:
+            environ["INA_WIRE"] = training.wire
         self.processes: list[BaseProcess] = start(
             training, workers, folder, environ=environ, hosts=hosts
         )
