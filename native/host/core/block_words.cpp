@@ -16,9 +16,7 @@ constexpr std::uint8_t kCodeOffset = kMinBlockExponent - 1;  // the least expone
 constexpr std::uint8_t kLargestCode = 255 - kCodeOffset;
 
 // A code that nobody has said is no exponent.
-bool is_summed(std::uint8_t code) {
-    return code != BlockWords::kAllZero && code <= kLargestCode;
-}
+bool is_summed(std::uint8_t code) { return code != BlockWords::kAllZero && code <= kLargestCode; }
 
 // From the network's byte order to the processor's, and back.
 void swap_words(std::uint8_t *words, std::size_t count) {
@@ -74,8 +72,7 @@ void BlockWords::find_codes(const void *values, std::size_t elems, std::uint8_t 
     const auto *const bytes = static_cast<const std::uint8_t *>(values);
     const std::size_t elem_bytes = bytes_per_elem(what_.type);
     // As for the network: no sum is better than one that columns have no room for.
-    const bool has_room =
-        column_limit(32 / static_cast<std::uint32_t>(per_word_), workers_) != 0;
+    const bool has_room = column_limit(32 / static_cast<std::uint32_t>(per_word_), workers_) != 0;
     const Kernels &kernels = best_kernels();
     for_each_block(elems, [&](const Span &span) {
         const BlockScan found =
@@ -83,8 +80,8 @@ void BlockWords::find_codes(const void *values, std::size_t elems, std::uint8_t 
         if (found.non_finite || !has_room) {
             codes[span.index] = kNotFinite;
         } else {
-            codes[span.index] =
-                found.exponent == 0 ? kAllZero
+            codes[span.index] = found.exponent == 0
+                                    ? kAllZero
                                     : static_cast<std::uint8_t>(found.exponent - kCodeOffset);
         }
     });

@@ -26,7 +26,9 @@ class BlockWords {
     BlockWords(const Collective &what, int workers, std::uint32_t rank, std::uint64_t number,
                std::uint32_t values_per_packet);
 
-    std::size_t blocks(std::size_t elems) const { return (elems + block_elems_ - 1) / block_elems_; }
+    std::size_t blocks(std::size_t elems) const {
+        return (elems + block_elems_ - 1) / block_elems_;
+    }
     // The last block's may be fewer than a packet has.
     std::size_t words(std::size_t elems) const;
 
