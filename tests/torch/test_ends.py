@@ -33,11 +33,12 @@ def test_of_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_of_sums_over_gloo(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sums, "_END_TIMEOUT_S", 0.05)
-    one = GlooSums(cast(Any, None), 2, "test")
+    one = GlooSums(cast(Any, None), "test")
     with stuck_thread() as stuck:
-        own, one._thread = one._thread, stuck
+        own, one._threads = one._threads, [stuck]
         one.close(UnavailableError("it ends"))
-    own.join(60)
+    for thread in own:
+        thread.join(60)
 
 
 def test_of_an_embedded_switch_whose_controller_says_nothing(
