@@ -60,29 +60,47 @@ class WordSum:
         self._chunk_elems = place.values_per_packet * values_per_word(what.value_type)
         self._elem_bytes = _ELEM_BYTES[ValueType(what.value_type).element]
         count = -(-what.elems // self._chunk_elems)
+        self._what, self._place, self._number = what, place, number
+        self._chunks: Ranges = ((0, count),) if chunks is None else chunks
         self._spans: list[tuple[int, int]] = []  # first element, elements
-        for begin, end in ((0, count),) if chunks is None else chunks:
+        for begin, end in self._chunks:
             if not 0 <= begin <= end <= count:
                 raise InvalidInputError(f"{what} has no chunks {begin}..{end - 1}")
             first = begin * self._chunk_elems
             self._spans.append((first, min(end * self._chunk_elems, what.elems) - first))
         self.elems = sum(elems for _, elems in self._spans)
-        self._bytes = self.elems * _ELEM_BYTES[ValueType(what.value_type).element]
-        self._blocks = sum(self._native.blocks(elems) for _, elems in self._spans)
+        self.size_bytes = self.elems * self._elem_bytes
+        self.chunks = sum(self._native.blocks(elems) for _, elems in self._spans)
         self._words = sum(self._native.words(elems) for _, elems in self._spans)
+
+    def parts(self, words: int) -> Iterator[WordSum]:
+        """Sums of some of its chunks each, in their order: of so many words, but for the last."""
+        part: list[tuple[int, int]] = []
+        room = most_chunks = max(1, words // self._place.values_per_packet)
+        for begin, end in self._chunks:
+            while begin < end:
+                cut = min(end, begin + room)
+                part.append((begin, cut))
+                room -= cut - begin
+                begin = cut
+                if room == 0:
+                    yield WordSum(self._what, self._place, self._number, tuple(part))
+                    part, room = [], most_chunks
+        if part:
+            yield WordSum(self._what, self._place, self._number, tuple(part))
 
     def codes(self, values: Octets) -> Octets:
         """Those of this rank's chunks, one byte each."""
-        _check("values", values, np.uint8, self._bytes)
-        codes = np.empty(self._blocks, np.uint8)
+        _check("values", values, np.uint8, self.size_bytes)
+        codes = np.empty(self.chunks, np.uint8)
         for _, elems, at, code, _ in self._places(values, codes, None):
             self._native.find_codes(at, elems, code)
         return codes
 
     def words(self, values: Octets, codes: Octets) -> NDArray[np.int32]:
         """What this rank gives to the sum."""
-        _check("values", values, np.uint8, self._bytes)
-        _check("codes", codes, np.uint8, self._blocks)
+        _check("values", values, np.uint8, self.size_bytes)
+        _check("codes", codes, np.uint8, self.chunks)
         words = np.empty(self._words, np.int32)
         for first, elems, at, code, word in self._places(values, codes, words):
             self._native.write(at, first, elems, code, word)
@@ -90,8 +108,8 @@ class WordSum:
 
     def results(self, words: NDArray[np.int32], codes: Octets, values: Octets) -> None:
         """Write the sum, or average, to `values`. `words` are spoiled."""
-        _check("values", values, np.uint8, self._bytes)
-        _check("codes", codes, np.uint8, self._blocks)
+        _check("values", values, np.uint8, self.size_bytes)
+        _check("codes", codes, np.uint8, self.chunks)
         _check("words", words, np.int32, self._words)
         for _, elems, at, code, word in self._places(values, codes, words):
             self._native.read(word, elems, code, at)

@@ -80,6 +80,28 @@ def test_bits_are_the_documented_ones(
         assert numerics.same_bits(found, cut(right))
 
 
+@settings(max_examples=examples(100), deadline=None)
+@given(arrays_of_ranks(), st.sampled_from(list(CODINGS.values())), st.integers(1, 40), st.data())
+def test_parts_have_the_words_of_the_whole(
+    parts: list[Array], coding: Coding, most_words: int, data: st.DataObject
+) -> None:
+    what = coding.of(Collective(VALUE_TYPES[parts[0].dtype], parts[0].size))
+    chunks = data.draw(some_chunks(-(-what.elems * coding.bits // (32 * WORDS))))
+    whole = WordSum(what, Place(0, 16, WORDS), 3, chunks)
+    values = parts[0].view(np.uint8)[: whole.size_bytes]
+    codes = whole.codes(values)
+    words, begin, chunk = [np.empty(0, np.int32)], 0, 0
+    for part in whole.parts(most_words):
+        assert 0 < part.chunks <= max(1, most_words // WORDS)
+        some = values[begin : begin + part.size_bytes]
+        agreed = codes[chunk : chunk + part.chunks]
+        assert part.codes(some).tolist() == agreed.tolist()
+        words.append(part.words(some, agreed))
+        begin, chunk = begin + part.size_bytes, chunk + part.chunks
+    assert (begin, chunk) == (whole.size_bytes, whole.chunks)
+    assert np.concatenate(words).tolist() == whole.words(values, codes).tolist()
+
+
 def test_values_that_columns_have_no_room_for_are_no_numbers() -> None:
     what = Coding(8).of(Collective(ValueType.FLOAT32, 5))
     parts: list[Any] = [np.ones(5, np.float32) for _ in range(128)]

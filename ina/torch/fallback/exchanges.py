@@ -7,7 +7,7 @@ integers (:mod:`ina.host.word_sum`). So the result has the network's bits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -35,15 +35,15 @@ class Starter(Protocol):
 class Exchange(Protocol):
     """All ranks begin the same ones in the same order, one after the other."""
 
-    def begin(self, peers: Starter, check: Callable[[], object]) -> Work | None:
-        """Start the last collective, once those before it have ended; None: there is nothing to do.
+    def begin(self, peers: Starter, check: Callable[[], object]) -> None:
+        """Start all of its collectives; this may wait for those before the last.
 
         ``check`` raises once the tensor's memory may be another's; after that nothing is made of
         it. Raises that and RuntimeError, as Gloo does.
         """
 
-    def deliver(self) -> None:
-        """After the work that begin() returned: take the result to where it belongs."""
+    def finish(self, check: Callable[[], object]) -> None:
+        """Wait for the result, and take it to where it belongs. Raises as begin() does."""
 
 
 class Least:
@@ -51,13 +51,16 @@ class Least:
 
     def __init__(self, numbers: torch.Tensor) -> None:
         self._numbers = numbers
+        self._work: Work | None = None
 
-    def begin(self, peers: Starter, check: Callable[[], object]) -> Work:
+    def begin(self, peers: Starter, check: Callable[[], object]) -> None:
         """See :class:`Exchange`."""
-        return peers.start_least(self._numbers)
+        self._work = peers.start_least(self._numbers)
 
-    def deliver(self) -> None:
-        """It is there."""
+    def finish(self, check: Callable[[], object]) -> None:
+        """See :class:`Exchange`."""
+        assert self._work is not None
+        self._work.wait()
 
 
 class IntegerSum:
@@ -65,16 +68,24 @@ class IntegerSum:
 
     def __init__(self, tensor: torch.Tensor, op: Reduction, workers: int) -> None:
         self._tensor, self._op, self._workers = tensor, op, workers
+        self._work: Work | None = None
 
-    def begin(self, peers: Starter, check: Callable[[], object]) -> Work:
+    def begin(self, peers: Starter, check: Callable[[], object]) -> None:
         """See :class:`Exchange`."""
-        return peers.start_sum(memory_of(self._tensor))
+        self._work = peers.start_sum(memory_of(self._tensor))
 
-    def deliver(self) -> None:
+    def finish(self, check: Callable[[], object]) -> None:
         """See :class:`Exchange`."""
+        assert self._work is not None
+        self._work.wait()
+        check()
         if self._op is Reduction.AVERAGE:
             with writing(self._tensor):
                 memory_of(self._tensor).div_(self._workers, rounding_mode="trunc")
+
+
+PART_WORDS = 1 << 20
+"""Gloo sums so many while the next are made; the same on all ranks."""
 
 
 class FloatSum:
@@ -86,19 +97,37 @@ class FloatSum:
         octets = memory_of(tensor).detach().view(-1).view(torch.uint8)
         self._values: NDArray[np.uint8] = octets.numpy()
         self._sum = sum_
-        self._codes, self._words = np.empty(0, np.uint8), np.empty(0, np.int32)
+        self._parts: list[_Part] = []
 
-    def begin(self, peers: Starter, check: Callable[[], object]) -> Work | None:
+    def begin(self, peers: Starter, check: Callable[[], object]) -> None:
         """See :class:`Exchange`."""
-        if self._sum.elems == 0:
-            return None
-        self._codes = self._sum.codes(self._values)
-        peers.start_most(torch.from_numpy(self._codes)).wait()
-        check()
-        self._words = self._sum.words(self._values, self._codes)
-        return peers.start_sum(torch.from_numpy(self._words))
+        if self._sum.chunks == 0:
+            return
+        codes = self._sum.codes(self._values)
+        peers.start_most(torch.from_numpy(codes)).wait()
+        chunk = size_bytes = 0
+        for sum_ in self._sum.parts(PART_WORDS):
+            check()
+            values = self._values[size_bytes : size_bytes + sum_.size_bytes]
+            agreed = codes[chunk : chunk + sum_.chunks]
+            words = sum_.words(values, agreed)
+            work = peers.start_sum(torch.from_numpy(words))
+            self._parts.append(_Part(sum_, values, agreed, words, work))
+            size_bytes, chunk = size_bytes + sum_.size_bytes, chunk + sum_.chunks
 
-    def deliver(self) -> None:
+    def finish(self, check: Callable[[], object]) -> None:
         """See :class:`Exchange`."""
-        if self._sum.elems > 0:
-            self._sum.results(self._words, self._codes, self._values)
+        for part in self._parts:
+            part.work.wait()
+            check()
+            part.sum.results(part.words, part.codes, part.values)
+
+
+class _Part(NamedTuple):
+    """Some chunks, on their way."""
+
+    sum: WordSum
+    values: NDArray[np.uint8]
+    codes: NDArray[np.uint8]
+    words: NDArray[np.int32]
+    work: Work

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch.distributed import Work
 
 from ina.errors import InaError
 from ina.host.recovery import Ranges
@@ -174,16 +173,15 @@ class GlooSums:
         failed: Exception | None = None
         while (entry := self._to_begin.get()) is not None:
             one, exchange = entry
-            work: Work | None = None
             # After a failure others may have begun more, or less: Gloo would add what does not
             # belong together.
             if failed is None:
                 try:
                     self._check()
-                    work = exchange.begin(self._peers, self._check)
+                    exchange.begin(self._peers, self._check)
                 except Exception as error:  # Gloo's are RuntimeError; a waiter must hear of any
                     failed = error
-            self._under_way.put(_Begun(one, exchange, work, failed))
+            self._under_way.put(_Begun(one, exchange, failed))
         self._under_way.put(None)
 
     def _finish_all(self) -> None:
@@ -192,10 +190,7 @@ class GlooSums:
             try:
                 if begun.failed is not None:
                     raise begun.failed
-                if begun.work is not None:
-                    begun.work.wait()
-                self._check()
-                begun.exchange.deliver()
+                begun.exchange.finish(self._check)
             except Exception as error:
                 failure = self._failed(error)
             with self._lock:
@@ -220,6 +215,5 @@ class GlooSums:
 class _Begun:
     one: GlooSum
     exchange: Exchange
-    work: Work | None
     failed: Exception | None
     """Why it was not begun."""
