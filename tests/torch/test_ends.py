@@ -55,7 +55,8 @@ def test_of_a_program_that_has_crashed(crashed: bool, monkeypatch: pytest.Monkey
     """Its other ranks have nothing to expect of it."""
     one: Any = Worker.__new__(Worker)
     one._closing, one._closed = threading.Lock(), False
-    one._fallback, one._seat, one.rendezvous = mock.Mock(), mock.Mock(), None
+    one._fallback, one._seat, one._turns = mock.Mock(), mock.Mock(), mock.Mock()
+    one.rendezvous = None
     monkeypatch.setattr("ina.torch.rendezvous.part", mock.Mock())
     if crashed:
         monkeypatch.setattr(sys, "last_value", ValueError(), raising=False)
