@@ -14,7 +14,7 @@ from tests.worlds.processes.emulations import need
 
 def test_densities_in_a_star_of_namespaces() -> None:
     need("soft")
-    case = ("--workers=2", "--size=288000", "--arrays=2", "--densities=0,10,100", "--spoil=1")
+    case = ("--workers=2", "--size=144000", "--arrays=2", "--densities=0,10,100", "--spoil=1")
     ran = bench("blocks", *case, "--link=100mbit", "--repeats=3", "--seconds=0.2", "--json")
     assert ran.code == 1, ran.err  # for what is spoilt
     document = json.loads(ran.out)
@@ -25,10 +25,10 @@ def test_densities_in_a_star_of_namespaces() -> None:
     assert rows["same", 0.1]["union"] == 0.1
     assert 0.1 <= rows["independent", 0.1]["union"] <= 0.2
     assert {row["union"] for row in rows.values() if row["density"] > 0.9} == {1.0}
-    # Of two arrays of 100 blocks: a packet of counters, 2 bits each, and 10 or 100 of 360 values.
+    # Of two arrays of 50 blocks: a packet of counters, 2 bits each, and 5 or 50 of 360 values.
     packet_bytes = 42 + HEADER_BYTES
-    for share, blocks in ((0, 0), (0.1, 10), (1, 100)):
-        wire_bytes = 2 * (7 * 4 + packet_bytes + blocks * (360 * 4 + packet_bytes))
+    for share, blocks in ((0, 0), (0.1, 5), (1, 50)):
+        wire_bytes = 2 * (4 * 4 + packet_bytes + blocks * (360 * 4 + packet_bytes))
         assert rows["same", share]["limit_s"] == pytest.approx(wire_bytes * 8 / 1e8)
     names = {ratio["name"] for ratio in document["ratios"]}
     assert {"limit/sparse n=2 same 10.00%", "dense/sparse n=2 independent 100.00%"} <= names
