@@ -88,21 +88,20 @@ class Rank:
         """One density. What rank 0 tells."""
         order = self._order
         drawn = Drawn(order, density, choice, self._workers)
-        arrays = [drawn.array(index, self._rank) for index in range(len(drawn.sizes))]
-        outs = [np.empty_like(array) for array in arrays]
+        given = [drawn.array(index, self._rank) for index in range(len(drawn.sizes))]
+        arrays = [array.copy() for array in given]  # summed in place, as a training's are
         before = self._session.stats()
-        wrong = self._wrong(drawn, self._sparse(arrays, outs))
+        wrong = self._wrong(drawn, self._sparse(arrays))
         after = self._session.stats()
-        own = after.sparse_own_blocks - before.sparse_own_blocks
-        wrong += self._wrong(drawn, self._dense(arrays, outs))
         times: dict[str, list[float]] = {"sparse": [], "dense": []}
         ways = {"sparse": self._sparse, "dense": self._dense}
         for way in list(ways.values()) * _WARM_UP:
-            self._sample(way, arrays, outs)
+            self._sample(way, arrays, given)
+        wrong += self._wrong(drawn, arrays)  # of a dense sum
         begun = time.perf_counter()
         while len(times["dense"]) < order.repeats:
             for name, way in ways.items():
-                times[name].append(self._sample(way, arrays, outs))
+                times[name].append(self._sample(way, arrays, given))
             over = time.perf_counter() - begun > order.seconds
             if self._agreed(over and len(times["dense"]) >= _LEAST_SAMPLES):
                 break
@@ -110,36 +109,35 @@ class Rank:
             "choice": choice,
             "size_bytes": sum(array.nbytes for array in arrays),
             "blocks": after.sparse_blocks - before.sparse_blocks,
-            "own": own,
+            "own": after.sparse_own_blocks - before.sparse_own_blocks,
             "union": after.sparse_union_blocks - before.sparse_union_blocks,
             "words": [it for i in range(len(arrays)) for it in self._words(drawn, i)],
             "times_s": times["sparse"],
             "dense_times_s": times["dense"],
-            "memory_s": self._memory_s(arrays),
+            "memory_s": self._memory_s(given),
             "wrong": int(self._summed([wrong])[0]),
         }
 
-    def _sparse(self, arrays: Sequence[Array], outs: Sequence[Array]) -> list[Array]:
+    def _sparse(self, arrays: Sequence[Array]) -> Sequence[Array]:
         block_elems = self._order.block_elems
-        return self._session.all_reduce_blocks(arrays, block_elems=block_elems, out=outs)
+        return self._session.all_reduce_blocks(arrays, block_elems=block_elems, out=arrays)
 
-    def _dense(self, arrays: Sequence[Array], outs: Sequence[Array]) -> list[Array]:
-        handles = [
-            self._session.all_reduce(array, out=out, async_op=True)
-            for array, out in zip(arrays, outs, strict=True)
-        ]
+    def _dense(self, arrays: Sequence[Array]) -> Sequence[Array]:
+        handles = [self._session.all_reduce(it, out=it, async_op=True) for it in arrays]
         return [handle.wait() for handle in handles]
 
     def _sample(
         self,
-        way: Callable[[Sequence[Array], Sequence[Array]], object],
+        way: Callable[[Sequence[Array]], object],
         arrays: Sequence[Array],
-        outs: Sequence[Array],
+        given: Sequence[Array],
     ) -> float:
         """Seconds of the slowest rank, from when all had come."""
+        for array, values in zip(arrays, given, strict=True):
+            np.copyto(array, values)
         self._summed([0])
         started = time.perf_counter()
-        way(arrays, outs)
+        way(arrays)
         took_us = round((time.perf_counter() - started) * 1e6)
         mine = [took_us if rank == self._rank else 0 for rank in range(self._workers)]
         return float(self._summed(mine).max()) * 1e-6
@@ -150,8 +148,7 @@ class Rank:
             marks, _ = kernels.mark(array, block_elems)
             which = np.flatnonzero(marks == 1).astype(np.int64)
             compact = kernels.gather(array, block_elems, which)
-            out = np.zeros_like(array)
-            kernels.spread(compact, block_elems, which, out, kernels.Others.STAY, marks)
+            kernels.spread(compact, block_elems, which, array, kernels.Others.BY_MARK, marks)
         return time.perf_counter() - started
 
     def _words(self, drawn: Drawn, index: int) -> tuple[int, int]:
