@@ -20,6 +20,7 @@ from typing import Any
 
 from tests.conformance.mutants import action, last_digest, nodes, stale_takes, swap_first_values
 from tests.lines import ROOT
+from tests.sim.block_bugs import BLOCK_BUGS
 from tests.sim.bug import Bug
 from tests.sim.number_bugs import NUMBER_BUGS
 from tests.sim.packed_bugs import PACKED_BUGS
@@ -96,8 +97,8 @@ BUGS = (
     Bug(
         "core: the next tensor's exponent outlives a guess",
         "native/host/core/worker_core.cpp",
-        "lane.next_tensor_exponent = was_guess ? kUnknownExponent : next_exponent;",
-        "lane.next_tensor_exponent = next_exponent;",
+        "const bool is_told = !was_guess && !config_.is_stream;",
+        "const bool is_told = !config_.is_stream;",
     ),
     Bug(
         "core: a tensor's tail is not set to zero",
@@ -180,6 +181,7 @@ BUGS = (
     *RESIZE_BUGS,
     *NUMBER_BUGS,
     *PACKED_BUGS,
+    *BLOCK_BUGS,
 )
 
 
@@ -306,4 +308,4 @@ def try_bugs(bugs: Iterable[Bug], folder: Path) -> int:
 
 if __name__ == "__main__":
     chosen = [bug for bug in BUGS if all(word in bug.name for word in sys.argv[1:])]
-    sys.exit(try_bugs(chosen, Path(os.environ.get("INA_BUGS", "out/sim/bugs"))) > 0)
+    sys.exit(try_bugs(chosen, Path(os.environ.get("INA_BUGS", "out/sim/bugs")).resolve()) > 0)

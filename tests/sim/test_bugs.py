@@ -13,6 +13,7 @@ from ina.sim import fabric
 from ina.sim.reading import make
 from ina.sim.run import Simulation
 from ina.switch.targets import default_target
+from tests.sim.block_bugs import BLOCK_BUGS
 from tests.sim.bug import Bug
 from tests.sim.bugs import TIME_S, compile_in, copy_to, find_extension, fuzz_in
 from tests.sim.number_bugs import NUMBER_BUGS
@@ -28,7 +29,7 @@ QUICK = (
     "shared controller: an arc is not given back",
 )
 """Nothing has to be compiled."""
-_ALL = (*SHARED_BUGS, *RESIZE_BUGS, *NUMBER_BUGS, *PACKED_BUGS)
+_ALL = (*SHARED_BUGS, *RESIZE_BUGS, *NUMBER_BUGS, *PACKED_BUGS, *BLOCK_BUGS)
 NEW_BUGS = [bug for bug in _ALL if not bug.slows]
 
 
