@@ -146,4 +146,8 @@ class FakeGroup:
             switch=None,
             switch_loss={"returned_unix_s": self.returned_unix_s} if self.lost else None,
             switch_returns=int(self.returned_unix_s > 0),
+            sparse_all_reduces=3,
+            sparse_blocks=300,
+            sparse_own_blocks=20,
+            sparse_union_blocks=40,
         )

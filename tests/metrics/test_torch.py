@@ -28,6 +28,10 @@ def test_sums_by_path_and_a_lost_switch() -> None:
     assert found.value("ina_torch_sums_total", **of, path="network") == 7
     assert found.value("ina_torch_sums_total", **of, path="gloo") == 3
     assert found.value("ina_torch_other_collectives_total", **of, collective="broadcast") == 4
+    assert found.value("ina_torch_sparse_all_reduces_total", **of) == 3
+    blocks = {"all": 300, "own": 20, "union": 40}
+    for which, count in blocks.items():
+        assert found.value("ina_torch_sparse_blocks_total", **of, which=which) == count
     assert found.value("ina_torch_switch_lost", **of) == 0
     assert found.value("ina_torch_switch_lost", job_name="train", rank="0") == 1
     assert found.value("ina_torch_switch_returns_total", job_name="train", rank="0") == 0

@@ -77,6 +77,23 @@ def test_later_sums_go_over_gloo_and_averages_are_the_networks(pair: Group) -> N
         assert all(result.eq(3).all() for result in results)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32])
+def test_an_empty_sum_that_one_rank_had_begun(pair: Group, dtype: torch.dtype) -> None:
+    """It is done at once there; the others must not wait for its part, or mix it up."""
+    sums = [pair.workers[0].submit(torch.ones(0, dtype=dtype), Reduction.SUM)]
+    pair.lose_switch(0)
+    pair.wait_for_gloo()
+    sums.append(pair.workers[1].submit(torch.ones(0, dtype=dtype), Reduction.SUM))
+    results = [torch.ones(5), torch.ones(5)]
+    sums += [
+        worker.submit(result, Reduction.SUM)
+        for worker, result in zip(pair.workers, results, strict=True)
+    ]
+    for one in sums:
+        one.wait()
+    assert all(result.eq(2).all() for result in results)
+
+
 @pytest.mark.parametrize("verify", ["accidents", "keyed"])
 def test_a_switch_whose_memory_loses_bits_is_given_up(verify: Verify, tmp_path: Path) -> None:
     """Sums that it had made are kept, and those that it spoils are Gloo's."""

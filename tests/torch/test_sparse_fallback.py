@@ -50,6 +50,14 @@ def thin(rank: int, elems: int = 4000) -> torch.Tensor:
     return tensor
 
 
+def _some_blocks(elems: int, chance: random.Random) -> torch.Tensor:
+    """Whole numbers in some of its blocks, or none."""
+    generator = torch.Generator().manual_seed(chance.getrandbits(32))
+    whole = torch.randint(-9, 9, (elems,), generator=generator).float()
+    there = torch.rand(-(-elems // 50), generator=generator) < 0.2
+    return whole * there.repeat_interleave(50)[:elems]
+
+
 @pytest.mark.parametrize("seed", range(100 if LONG else 4))
 def test_sums_under_way_when_the_switch_stops(seed: int) -> None:
     """Among dense ones, in pipelines that are flushed now and then."""
@@ -62,14 +70,7 @@ def test_sums_under_way_when_the_switch_stops(seed: int) -> None:
     moment, noticed = chance.randrange(count), chance.randrange(workers)
     group = Group(workers, chance.choice([0.0, 0.2]), seed)
     reached = threading.Event()
-    parts = [
-        [
-            torch.randint(-9, 9, (size,)).float()
-            * (torch.rand(-(-size // 50)) < 0.2).repeat_interleave(50)[:size]
-            for _ in range(workers)
-        ]
-        for size in sizes
-    ]
+    parts = [[_some_blocks(size, chance) for _ in range(workers)] for size in sizes]
     results = [[part.clone() for part in of_one] for of_one in parts]
 
     def work(rank: int) -> None:

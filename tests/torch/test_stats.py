@@ -84,3 +84,16 @@ def test_a_return_to_the_network_is_said() -> None:
     rows = dict(line.split(maxsplit=1) for line in shown[start + 1 : start + 6])
     assert rows["returned"] == rows["when"]
     assert (rows["away"], rows["returns"]) == ("1.5 s", "2")
+
+
+def test_what_sparse_sums_left_out_is_said() -> None:
+    stats = replace(
+        STATS, sparse_all_reduces=3, sparse_blocks=2000, sparse_own_blocks=30,
+        sparse_union_blocks=101,
+    )  # fmt: skip
+    assert (stats.density, stats.union) == (0.015, 0.0505)
+    shown = [line.split() for line in str(stats).splitlines()]
+    assert ["sparse", "all_reduces", "3"] in shown
+    assert ["blocks", "of", "those", "not", "zero", "here", "1.50%"] in shown
+    assert ["blocks", "of", "those", "sent", "5.05%"] in shown
+    assert (STATS.density, STATS.union) == (0.0, 0.0)

@@ -64,7 +64,11 @@ class Least:
 
 
 class IntegerSum:
-    """int32, which Gloo sums as the network does."""
+    """int32, which Gloo sums as the network does.
+
+    Of none nothing is sent, as of no floats: ranks that gave that to the network before it was lost
+    have had it since, and take no part.
+    """
 
     def __init__(self, tensor: torch.Tensor, op: Reduction, workers: int) -> None:
         self._tensor, self._op, self._workers = tensor, op, workers
@@ -72,11 +76,13 @@ class IntegerSum:
 
     def begin(self, peers: Starter, check: Callable[[], object]) -> None:
         """See :class:`Exchange`."""
-        self._work = peers.start_sum(memory_of(self._tensor))
+        if self._tensor.numel():
+            self._work = peers.start_sum(memory_of(self._tensor))
 
     def finish(self, check: Callable[[], object]) -> None:
         """See :class:`Exchange`."""
-        assert self._work is not None
+        if self._work is None:
+            return
         self._work.wait()
         check()
         if self._op is Reduction.AVERAGE:
