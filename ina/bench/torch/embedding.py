@@ -28,7 +28,7 @@ _MODULUS = 7
 
 
 @dataclass
-class Way:
+class Sampled:
     """What one of them needed."""
 
     times_s: list[float] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Turns:
         self._dense = self._sparse.to_dense()
         self._total = self._batches.total()
         self._device = _device(Settings.from_environ().host)
-        self.ways = {name: Way() for name in WAYS}
+        self.ways = {name: Sampled() for name in WAYS}
 
     @property
     def own_rows(self) -> int:
@@ -108,7 +108,7 @@ class Turns:
             if said.item():
                 break
 
-    def _sample(self, name: str, way: Way) -> torch.Tensor:
+    def _sample(self, name: str, way: Sampled) -> torch.Tensor:
         backend, form = name.split()
         tensor = (self._sparse if form == "sparse" else self._dense).clone()
         group = None if backend == "ina" else self._gloo
@@ -125,7 +125,7 @@ class Turns:
             way.received_bytes, way.sent_bytes = (moved / dist.get_world_size()).tolist()
         return tensor
 
-    def _check(self, way: Way, found: torch.Tensor) -> None:
+    def _check(self, way: Sampled, found: torch.Tensor) -> None:
         """Counts wrong values: of the rows in the total, and those that ought to be zero."""
         rows, wanted = self._total.indices()[0], self._total.values()
         if found.is_sparse:
