@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ina import modes
+from ina.controller.job import Job
 from ina.controller.switches.plan import MARK_JOB
 from ina.p4 import names
 from ina.sim.fabric import SimSwitch
@@ -22,8 +23,10 @@ def wrong_grants(
     """
     shares = {it.name: it.slots_shared for it in plane.config.switches}
     limit = names.SLOTS_TOTAL - shares.get(switch.name, 0)
-    # A job that changes in place has another number over another tree, and the same slots.
-    owners = {number: job.number for job in plane.jobs() or () for number in job.numbers}
+    # A job that changes in place has another number over another tree, and the same slots; what a
+    # controller has sent may arrive when it was killed.
+    jobs = plane.known_jobs()
+    owners = {number: job.number for job in jobs for number in job.numbers}
     own: list[tuple[int, range]] = []
     for job, entry in _jobs(switch):
         granted = _granted(entry)
@@ -39,11 +42,11 @@ def wrong_grants(
             if is_other and granted.start < its.stop and its.start < granted.stop:
                 yield f"{where}, and so has job {other} {its.start}..{its.stop - 1}"
         own.append((job, granted))
-    yield from _beyond(plane, quotas)
+    yield from _beyond(plane, jobs, quotas)
 
 
-def _beyond(plane: ControlPlane, quotas: Mapping[str, int]) -> Iterator[str]:
-    jobs = {number: job for job in plane.jobs() or () for number in job.numbers}
+def _beyond(plane: ControlPlane, known: Sequence[Job], quotas: Mapping[str, int]) -> Iterator[str]:
+    jobs = {number: job for job in known for number in job.numbers}
     of_mappings: Counter[tuple[str, int]] = Counter()
     for name in plane.agents:
         for number, entry in _jobs(plane.fabric.switches[name]):

@@ -23,7 +23,7 @@ from ina.controller import faults
 from ina.controller.config import Config, HostConfig, JobsConfig, StoreConfig, SwitchConfig
 from ina.controller.config.fabric import AggregatorConfig, LinkConfig
 from ina.controller.job import Job
-from ina.controller.store.rows import put_epoch
+from ina.controller.store.rows import get_jobs, put_epoch
 from ina.controller.store.sqlite import SqliteDatabase
 from ina.host.options import WorkerOptions
 from ina.protocol.peer import Peer
@@ -134,6 +134,14 @@ class ControlPlane:
         """Those of the controller that answers, by number; None: none does."""
         primary = self.primary
         return None if primary is None else primary.jobs()
+
+    def known_jobs(self) -> list[Job]:
+        """Of the controller that answers, or of the store while none does, or has not read it."""
+        jobs = self.jobs()
+        if not jobs:
+            with self.database.transaction() as db:
+                jobs = get_jobs(db, self.loop.time())
+        return jobs
 
     def rank(
         self, job: str, rank: int, world_size: int, host: str, options: WorkerOptions = OPTIONS,
