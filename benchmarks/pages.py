@@ -16,7 +16,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from benchmarks import comparisons, measured
+from benchmarks import comparisons, measured, trainings
 from benchmarks.tables import markdown, with_table
 from ina.bench import allreduce
 from ina.bench.figure import figure_of
@@ -28,6 +28,7 @@ FULL = {
     "benchmarks/results": "results/benchmarks.md",
     "benchmarks/results/windows": "results/windows.md",
     "benchmarks/results/routing": "results/routing.md",
+    "benchmarks/results/training": "results/training.md",
 }
 """By the folder of the results: the site's page of all rows."""
 TABLES = {"hosts.csv": "Hosts of several ranks", "windows-on-links.csv": "Windows on one link"}
@@ -48,6 +49,7 @@ def short() -> dict[str, str]:
         "benchmarks.md": f"{measured.head(of)}\n\n{markdown(measured.TITLES, lines)}",
         "windows.md": markdown(*comparisons.promises_kept()),
         "routing.md": markdown(*comparisons.over_bound()),
+        "fewer_bytes.md": markdown(*trainings.short()),
     }
 
 
@@ -68,11 +70,15 @@ def full() -> dict[str, str]:
         "results/routing.md": _compared(
             "All placements", "routing", comparisons.routing_sections()
         ),
+        "results/training.md": _compared(
+            "All trainings", "training", trainings.sections(), of="fewer_bytes"
+        ),
     }
 
 
-def _compared(title: str, page: str, sections: Iterable[comparisons.Section]) -> str:
-    parts = [f"# {title}", f"[What the words mean](../{page}.md)."]
+def _compared(title: str, page: str, sections: Iterable[comparisons.Section], of: str = "") -> str:
+    """``of``: the page that it belongs to, if that has another name."""
+    parts = [f"# {title}", f"[What the words mean](../{of or page}.md)."]
     drawn = plots()
     for section in sections:
         parts += [f"## {section.name}", section.text]
@@ -88,6 +94,7 @@ def plots() -> dict[str, str]:
     of = {"benchmarks": _star(measured.reports())}
     of |= {f"windows-{name}": one for name, one in comparisons.windows_figures()}
     of |= {f"routing-{name}": one for name, one in comparisons.routing_figures()}
+    of |= {f"training-{name}": one for name, one in trainings.figures()}
     return {f"results/{name}.svg": comparisons.svg(figure) for name, figure in of.items()}
 
 
