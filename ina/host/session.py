@@ -37,6 +37,7 @@ from ina.host.member.join import JoinRequest
 from ina.host.member.session import Joined, SessionCore, halts, join_by
 from ina.host.options import USUAL, WorkerOptions
 from ina.host.own_host import RealHost
+from ina.host.refused import check_options, check_packed
 from ina.host.shared_results import SharedResults
 from ina.host.sparse import BlockSums
 from ina.host.sparse.parts import checked_parts
@@ -77,6 +78,7 @@ class Session:
         by the rules of `driver`.
         """
         self._closed = True  # for __del__, should the following fail
+        check_options(ticket, options)
         self._link, self._pid = link, os.getpid()
         self._watcher: Watcher | None = None
         self._lock = threading.Lock()
@@ -412,6 +414,7 @@ class Session:
 
     def _submit(self, ptr_in: int, ptr_out: int, what: Collective, keep: object) -> Operation:
         self._check_process()
+        check_packed(self.ticket, what)
         if self._core.manner.window_error() is not None:
             self._driver.run(self._core.look_at_window())
         with self._lock:

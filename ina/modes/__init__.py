@@ -6,6 +6,7 @@ from ina.modes.errors import UnknownModeError
 from ina.modes.mode import Mode
 from ina.modes.pool import Pool
 from ina.modes.shared import Shared
+from ina.modes.stream import Stream
 from ina.tables.values import Entry
 
 __all__ = [
@@ -63,3 +64,4 @@ def shares_slots(admission: Entry) -> bool:
 
 register(Pool())
 register(Shared())
+register(Stream())

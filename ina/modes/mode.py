@@ -47,6 +47,10 @@ class Mode:
     is_striped = True
     """Whether a job's lanes may be dealt to several trees of the placement's, and moved whenever
     that pays. Else it is summed over the first of them, and moved off what is down alone."""
+    may_change = True
+    """Whether a running job may get another mapping: other slots, other trees, another mode."""
+    takes_host_nodes = True
+    """Whether ranks of a host may be summed there, by a node in a process of theirs."""
     needs_aggregator = False
     """Whether its results may be made above the switches of the placement's tree: by one of the
     controller's aggregators, or where none is configured, by one in a process of the job."""
@@ -55,6 +59,9 @@ class Mode:
 
     worker: Mapping[str, Any] = MappingProxyType({})
     """Fields of the core's ``WorkerConfig``: values, so that the core knows of no modes."""
+    refuses: Mapping[str, str] = MappingProxyType({})
+    """Which options a worker cannot have, and why, for people: ``wire`` (packed words), ``verify``
+    (verified sums), ``recoverable`` (going on without the switch)."""
 
     # -- what a switch is to it --
 
@@ -72,8 +79,12 @@ class Mode:
         """Whether the controller writes such rows as a build of its program takes that can this."""
         return True
 
-    def runs_on(self, *, shares_slots: bool) -> bool:
-        """Whether a switch can sum its jobs. ``shares_slots``: it has some that jobs share."""
+    def runs_on(self, *, program: str, shares_slots: bool) -> bool:
+        """Whether a switch can sum its jobs.
+
+        ``program``: the mode of the one that it runs. ``shares_slots``: it has some that jobs
+        share.
+        """
         return True
 
     def program_at(self, node: Node) -> str:
@@ -125,3 +136,7 @@ class Mode:
 
     gathers: Flag = POOL_STICKY_FLAGS
     """The flags that slots collect, in its program."""
+    is_stream = False
+    """Whether the last word of its jobs' packets is a block's number. Then its program knows of
+    contributions with that word alone, and floats have one exponent for a lane's part of a tensor.
+    """

@@ -44,7 +44,7 @@ class Shared(Mode):
         """Not on chips: there are no owners to be told, and on Tofino 1 no lanes."""
         return can.evicts and can.has_lanes
 
-    def runs_on(self, *, shares_slots: bool) -> bool:
+    def runs_on(self, *, program: str, shares_slots: bool) -> bool:
         """Where there are some."""
         return shares_slots
 

@@ -56,6 +56,8 @@ class Capabilities:
     evicts: bool = False
     """Whether sums of which nothing was heard go up when another job takes their slots: has
     ``OWNERS``, and counts in ``JOB_EVICTIONS``. Elsewhere they are lost, and sent again."""
+    streams: bool = False
+    """Whether slots can keep the least of packets' last words: has ``ADMIT_STREAM_JOB``."""
     has_lanes: bool = False
     """Whether a shared job's ``lane_mask``, ``claimable`` and ``age_us`` count. Elsewhere it
     needs a slot for each that it has at the aggregator, and its age is the build's."""
@@ -63,6 +65,7 @@ class Capabilities:
 
 _FURTHER: Mapping[tuple[str, str], Mapping[str, bool]] = {
     (names.SHARED, V1MODEL): {"shares": True, "adds_sets": True, "evicts": True, "has_lanes": True},
+    (names.STREAM, V1MODEL): {"streams": True},
     (names.SHARED, "tofino"): {"shares": True},
     (names.SHARED, "tofino2"): {"shares": True, "has_lanes": True},
 }

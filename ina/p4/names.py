@@ -11,7 +11,8 @@ from typing import Final
 
 POOL: Final = "pool"  # the program of jobs with slots of their own
 SHARED: Final = "shared"  # of those, and of jobs that claim slots that they share
-MODES: Final = (POOL, SHARED)  # each the name of the mode that the program was made for
+STREAM: Final = "stream"  # of those of POOL, and of jobs whose lanes skip blocks of zeros
+MODES: Final = (POOL, SHARED, STREAM)  # each the name of the mode that the program was made for
 MODES_ON_CHIPS: Final = (POOL, SHARED)  # of which the folder tofino has twins
 DEFAULT_MODE: Final = POOL  # whose jobs every program can sum
 CPU_PORT: Final = 510  # packet-in and packet-out
@@ -35,6 +36,9 @@ ADMIT_INNER_JOB: Final = "PoolIngress.admission.admit_inner_job"
 # may claim first_slot + lane); age_us (it takes a slot unheard of for so long); lead_us (its own
 # slots seem to be unheard of for so much longer).
 ADMIT_SHARED_JOB: Final = "PoolIngress.admission.admit_shared_job"
+# Mode "stream": jobs whose packets' last word is a block's number. Parameters: as the first two.
+ADMIT_STREAM_JOB: Final = "PoolIngress.admission.admit_stream_job"
+ADMIT_INNER_STREAM_JOB: Final = "PoolIngress.admission.admit_inner_stream_job"
 # Keys: ingress_port, src_addr, src_port, job, epoch, worker, kind. Has a direct counter.
 MEMBERS: Final = "PoolIngress.admission.members"
 # Parameter: worker_bit (1 << worker).

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ina import modes
 from ina.congestion import Congestion, WindowError
 from ina.errors import InaError
 from ina.extension import sim as native
@@ -284,9 +285,12 @@ class JobRun:
         self, place: Place, tensor: TensorSpec, rank: Rank, found: Array, number: int
     ) -> None:
         """``number``: in the order of the incarnation's submissions, from 1."""
-        values = self._plane.fabric.values
+        values, ticket = self._plane.fabric.values, rank.ticket
         if (place, number) not in self._right:
-            self._right[place, number] = place.right(tensor, self.spec.workers, values, number)
+            is_stream = ticket is not None and modes.of(ticket.mode).is_stream
+            lanes = ticket.lanes if ticket is not None and is_stream else 0
+            right = place.right(tensor, self.spec.workers, values, number, lanes)
+            self._right[place, number] = right
             if len(self._right) > 64:  # those of long ago
                 del self._right[next(iter(self._right))]
         self.sums_checked += 1

@@ -242,6 +242,7 @@ class TensorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     wire: Wire = "32"  # how floats travel
     density: float | None = None  # of a sparse sum: a block is not zero so often; None: a dense sum
     block_elems: int = 64  # of a sparse sum
+    zeros: float = 0.0  # share of its runs of 256 values that are zero, on each rank its own
     count: int = 1
 
     @property

@@ -29,6 +29,7 @@ def check_sharing(scenario: Scenario, topology: Topology) -> None:
     jobs = placed(scenario.job, topology)
     for job in jobs:
         check_mode(f"job {job.name!r}: mode", job.mode, scenario.switch)
+        _check_refused(job)
     below = [job for job in jobs if modes.of(job.mode).needs_aggregator]
     _check_aggregators(scenario, below)
     for job in below:
@@ -39,13 +40,28 @@ def check_sharing(scenario: Scenario, topology: Topology) -> None:
             raise ScenarioError(f"job {one.name!r}: tenant {one.tenant!r}: want one of quotas")
 
 
+def _check_refused(job: JobSpec) -> None:
+    refuses = modes.of(job.mode).refuses
+    if "wire" in refuses and any(tensor.wire != "32" for tensor in job.tensors):
+        raise ScenarioError(f"job {job.name!r}: mode {job.mode!r}, wire: {refuses['wire']}")
+    for tensor in job.tensors:
+        if not 0.0 <= tensor.zeros <= 1.0:
+            raise ScenarioError(f"job {job.name!r}: zeros = {tensor.zeros}: want 0 to 1")
+        if modes.of(job.mode).is_stream and tensor.density is not None:
+            raise ScenarioError(
+                f"job {job.name!r}: mode {job.mode!r}, density: lanes find blocks of zeros"
+                " themselves, say zeros"
+            )
+
+
 def check_mode(where: str, name: str, switch: SwitchSpec) -> None:
     """Raises :class:`ScenarioError`: there is no such mode, or not on these switches."""
     try:
         mode, program = modes.of(name), modes.of(switch.mode)
     except modes.UnknownModeError as error:
         raise ScenarioError(str(error)) from None
-    if not mode.runs_on(shares_slots=program.slots_shared(switch.shared_slots) > 0):
+    shares_slots = program.slots_shared(switch.shared_slots) > 0
+    if not mode.runs_on(program=program.name, shares_slots=shares_slots):
         raise ScenarioError(f"{where} {name!r}: want switch.mode = {name!r}, too")
 
 

@@ -144,7 +144,7 @@ class SimWire:
                 self._agent.arbitrate(self._client, election_id, self._server_ends)
             except RefusedError as error:
                 refused = str(error)
-                self._back.end("stream", lambda: self._breaks(refused))
+                self._back.end("the stream", lambda: self._breaks(refused))
 
         self._there.send(f"elect {election_id}", arrive)
 
@@ -177,7 +177,7 @@ class SimWire:
         self._back.send(f"{news.standing.name} of {news.highest_id}", arrive, lost=lost)
 
     def _server_ends(self) -> None:
-        self._back.end("stream", lambda: self._breaks("it closed the stream"))
+        self._back.end("the stream", lambda: self._breaks("it closed the stream"))
 
     def _breaks(self, why: str) -> None:
         """The connection is gone, and with it each call that waits for its answer."""
@@ -189,7 +189,7 @@ class SimWire:
     def _hang_up(self) -> None:
         if not self._hung_up:
             self._hung_up = True
-            self._there.end("stream", self._leaves)
+            self._there.end("the stream", self._leaves)
 
     def _leaves(self) -> None:
         if self._is_up():

@@ -15,7 +15,7 @@ import numpy as np
 from ina.host.arrays import Array
 from ina.protocol.coding import CODINGS
 from ina.sim.scenario import TensorSpec
-from ina.testing import numerics, packed, sparse
+from ina.testing import numerics, packed, sparse, streams
 
 _DTYPES: dict[str, np.dtype[Any]] = {
     "float32": np.dtype(np.float32),
@@ -23,6 +23,8 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
     "int32": np.dtype(np.int32),
 }
+_RUN = 256
+"""Values in a row that are zero together."""
 _STRANGE = 0.05
 """Share of float tensors with a block of zeros, or with Inf or NaN in it."""
 
@@ -43,6 +45,14 @@ class Place:
 
     def values(self, spec: TensorSpec, rank: int) -> Array:
         """What a rank gives."""
+        values = self._dense(spec, rank)
+        if spec.zeros > 0.0:
+            seed = zlib.crc32(f"{self.seed} {self.job} {self.step} {self.tensor} {rank}".encode())
+            runs = np.random.default_rng(seed).random(-(-spec.elems // _RUN)) < spec.zeros
+            values[np.repeat(runs, _RUN)[: spec.elems]] = 0
+        return values
+
+    def _dense(self, spec: TensorSpec, rank: int) -> Array:
         key = zlib.crc32(f"{self.job} {self.step} {self.tensor}".encode())
         rng = np.random.Generator(np.random.PCG64([self.seed % (1 << 32), key, rank]))
         dtype = dtype_of(spec)
@@ -71,14 +81,19 @@ class Place:
         values = np.where(is_kept, values, np.where(is_signed, -zeros, zeros))
         return values
 
-    def right(self, spec: TensorSpec, workers: int, words: int, number: int = 1) -> Array:
+    def right(
+        self, spec: TensorSpec, workers: int, words: int, number: int = 1, lanes: int = 0
+    ) -> Array:
         """What each rank must get, bit for bit.
 
-        ``words``: of a packet. ``number``: in the order of submission, from 1.
+        ``words``: of a packet. ``number``: in the order of submission, from 1. ``lanes``: of a
+        stream of blocks; 0: it is none.
         """
         parts = [self.values(spec, rank) for rank in range(workers)]
         coding = CODINGS[spec.wire]
         with np.errstate(invalid="ignore"):
+            if lanes:
+                return streams.all_reduce(parts, spec.op, words - 1, lanes)
             if spec.density is None:
                 return packed.all_reduce(parts, spec.op, words, coding, number)
             return sparse.all_reduce(parts, spec.block_elems, spec.op, words, coding, number)

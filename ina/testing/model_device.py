@@ -67,8 +67,10 @@ class ModelDevice:
     def reset(self, values: int) -> None:
         """As at power-on."""
         self._tables = Tables()
-        gathers = modes.of(self.mode).gathers
-        self._model = SwitchModel(names.SLOTS_TOTAL, values, gathers=gathers)
+        mode = modes.of(self.mode)
+        self._model = SwitchModel(
+            names.SLOTS_TOTAL, values, gathers=mode.gathers, expands=mode.is_stream
+        )
         self._params: dict[int, dict[str, int]] = {}  # of the job table, by job number
 
     def insert(self, items: Sequence[AnyItem]) -> None:
@@ -191,7 +193,8 @@ class ModelDevice:
             if result is None:
                 self._tables.count(names.JOB_UNADDRESSED, self._index(job), len(frame.build()))
             else:
-                sent.append((port, self._mark_ours(result, job, depths[port])))
+                marked = self._mark_ours(result, job, depths[port], len(frame.build()))
+                sent.append((port, marked))
             depths[port] += 1
         return sent
 
@@ -234,10 +237,11 @@ class ModelDevice:
             checksum=None,
         )
 
-    def _mark_ours(self, result: Frame, job: int, depth: int) -> bytes:
+    def _mark_ours(self, result: Frame, job: int, depth: int, arrived_bytes: int) -> bytes:
+        """A switch counts bytes of what has arrived, which here may be shorter than the result."""
         if depth <= self._threshold():
             return result.build()
-        self._tables.count(names.JOB_ECN_MARKS, self._index(job), len(result.build()))
+        self._tables.count(names.JOB_ECN_MARKS, self._index(job), arrived_bytes)
         payload = bytearray(result.payload)
         payload[1] |= Flag.ECN
         tos = result.tos | CE if result.ecn else result.tos

@@ -149,11 +149,12 @@ class Tables:
             bits=tuple(bits),
             sets=frozenset(sets),
             claims=_claims(row),
+            is_stream=row.action in (names.ADMIT_STREAM_JOB, names.ADMIT_INNER_STREAM_JOB),
         )
 
     def _parent(self, row: Entry, number: int) -> Parent | None:
         """Of an inner node, as far as there are entries that say it."""
-        if row.action == names.ADMIT_JOB:
+        if row.action in (names.ADMIT_JOB, names.ADMIT_STREAM_JOB):
             return None
         params = dict(row.params)
         ways = [_NO_WAY] * params["full_bitmap"].bit_length()

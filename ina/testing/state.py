@@ -73,7 +73,8 @@ def job_entry(job: ModelJob) -> Entry:
     )
     match = (("job", job.number), ("epoch", _low(job.epoch)))
     if job.parent is None:
-        return Entry(names.JOBS, match, names.ADMIT_JOB, params)
+        action = names.ADMIT_STREAM_JOB if job.is_stream else names.ADMIT_JOB
+        return Entry(names.JOBS, match, action, params)
     own_bit = ("own_bit", 1 << job.parent.worker)
     above = (
         ("parent_port", job.parent.at.port),
@@ -83,7 +84,8 @@ def job_entry(job: ModelJob) -> Entry:
         ("path_mask", job.parent.path_mask),
     )
     if job.claims is None:
-        return Entry(names.JOBS, match, names.ADMIT_INNER_JOB, (*params, *above))
+        action = names.ADMIT_INNER_STREAM_JOB if job.is_stream else names.ADMIT_INNER_JOB
+        return Entry(names.JOBS, match, action, (*params, *above))
     claims = (
         ("lane_mask", job.claims.lane_mask),
         ("claimable", job.claims.claimable),

@@ -72,7 +72,8 @@ def make_jobs(
 
     Some workers share ports, some addresses, and some the copies of their results. In some jobs the
     switch has a parent. Where jobs share slots those of half of the jobs that have one are claimed,
-    and others' too; and half of the jobs have children that are sets of workers.
+    and others' too; and half of the jobs have children that are sets of workers. Where the program
+    knows of last words, most jobs have them.
     """
     jobs = []
     first_slot = 0
@@ -92,6 +93,8 @@ def make_jobs(
         first_slot += count
     if modes.of(mode).slots_shared(0):
         return [_claiming(rng, _of_sets(rng, job), first_slot) for job in jobs]
+    if modes.of(mode).is_stream:
+        return [replace(job, is_stream=rng.random() < 0.7) for job in jobs]
     return jobs
 
 
@@ -202,6 +205,8 @@ class Traffic:
             path=self._path(live.job, worker),
             copy=rng.getrandbits(2),
         )
+        if live.job.is_stream and header.value_count and self.checks.random() < 0.4:
+            header = replace(header, value_count=1)  # a block of zeros
         if live.job.claims is not None and self.checks.random() < 0.8:
             header = replace(header, flags=flags & ~Flag.RESEND, copy=0)  # resends take sums away
         if changes is None:

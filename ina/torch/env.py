@@ -10,8 +10,9 @@ INA_JOB_TOKEN          secret that every worker of the job must show; the first 
 INA_TENANT             whose quota the job counts on; unset: the controller's default tenant.
 INA_MODE               ``pool``, slots of the job's own; ``shared``, slots that jobs share, with an
                        aggregator above the switch, which rank 0 runs where the controller has none;
-                       see docs/shared_slots.md. Unset: as the controller's configuration has it;
-                       with the embedded switch ``pool``.
+                       see docs/shared_slots.md; ``stream``, of the first, blocks that are zero on
+                       all ranks are skipped, see docs/fewer_bytes.md. Unset: as the controller's
+                       configuration has it; with the embedded switch ``pool``.
 INA_PRIORITY           importance of the job, an integer; higher wins. Default 0.
 INA_DEADLINE           when the job is to have ended, for controllers whose memory policy goes by
                        that: seconds from now, or a time, as ``2026-11-25T18:00:00+01:00``.
@@ -431,7 +432,7 @@ class Options:
     tenant: str | None = None
     priority: int | None = None
     mode: str | None = None
-    """``"pool"`` or ``"shared"``, the same on all ranks."""
+    """``"pool"``, ``"shared"`` or ``"stream"``, the same on all ranks."""
     job: str | None = None
     """The job's name at the controller."""
     wishes: Wishes | None = None

@@ -70,6 +70,24 @@ def bmv2_shared() -> Iterator[Device]:
 
 
 @pytest.fixture(scope="session")
+def model_stream() -> Iterator[Device]:
+    """The reference, with what mode stream's program knows."""
+    yield from started("model", mode=names.STREAM)
+
+
+@pytest.fixture(scope="session")
+def soft_stream() -> Iterator[Device]:
+    """The soft switch's P4Runtime server and pipeline, with mode stream's program."""
+    yield from started("soft", mode=names.STREAM)
+
+
+@pytest.fixture(scope="session")
+def bmv2_stream() -> Iterator[Device]:
+    """simple_switch_grpc, with mode stream's program."""
+    yield from started("bmv2", mode=names.STREAM)
+
+
+@pytest.fixture(scope="session")
 def named() -> Iterator[Device]:
     """What INA_DEVICE and INA_PORT_MAP name: any P4Runtime device."""
     name = os.environ.get("INA_DEVICE")

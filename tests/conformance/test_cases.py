@@ -22,6 +22,10 @@ CASES = [case for values in VALUES_PER_PACKET_BUILDS for case in all_cases(value
 SHARED_CASES = [
     case for values in VALUES_PER_PACKET_BUILDS for case in all_cases(values, names.SHARED)
 ]
+# So has that of mode stream.
+STREAM_CASES = [
+    case for values in VALUES_PER_PACKET_BUILDS for case in all_cases(values, names.STREAM)
+]
 SMALLEST, LARGEST = min(VALUES_PER_PACKET_BUILDS), max(VALUES_PER_PACKET_BUILDS)
 
 
@@ -32,8 +36,8 @@ def whole(cases: list[Case], *builds: int) -> list[Case]:
 
 
 def of_mode(cases: list[Case]) -> list[Case]:
-    """All of the smallest build; of the others what only mode shared has."""
-    return [case for case in cases if case.values == SMALLEST or case.mode == names.SHARED]
+    """All of the smallest build; of the others what only the mode's program has."""
+    return [case for case in cases if case.values == SMALLEST or case.mode != names.POOL]
 
 
 # In the soft switch's pipeline each build is another program, but all come of one source by one
@@ -45,9 +49,12 @@ DEVICES = {
     "model_shared": of_mode(SHARED_CASES),
     "soft": CASES if LONG else whole(CASES, SMALLEST, LARGEST),
     "soft_shared": SHARED_CASES if LONG else of_mode(SHARED_CASES),
+    "model_stream": of_mode(STREAM_CASES),
+    "soft_stream": STREAM_CASES if LONG else of_mode(STREAM_CASES),
     "soft_veth": all_cases(SMALLEST),
     "bmv2": whole(CASES, 64, 256),
     "bmv2_shared": of_mode(SHARED_CASES),
+    "bmv2_stream": [case for case in STREAM_CASES if case.values == SMALLEST],
 }
 if os.environ.get("INA_DEVICE"):
     DEVICES["named"] = CASES
@@ -95,7 +102,11 @@ def test_the_cases_reach_every_drop_reason_and_every_outcome() -> None:
         *("job_flushes", "job_collisions", "job_bypassed", "job_late"),
         *("job_missed", "job_evictions"),
     }
-    assert Counter(getattr(it, "MODE", "") for it in TOPICS) == {"": 9, names.SHARED: 4}
+    assert Counter(getattr(it, "MODE", "") for it in TOPICS) == {
+        "": 9,
+        names.SHARED: 4,
+        names.STREAM: 1,
+    }
 
 
 def spoilt(case: Case) -> list[Case]:

@@ -31,6 +31,7 @@ from ina.testing.minimise import minimise
 from ina.testing.model_device import ModelDevice
 from tests.selection import LONG
 
+MODELS = {names.POOL: "model", names.SHARED: "model_shared", names.STREAM: "model_stream"}
 TIMES = 20 if LONG else 1
 """100,000 packets of the smallest build in ``make test-long``."""
 
@@ -44,12 +45,15 @@ TIMES = 20 if LONG else 1
         ("soft", 1024, 2_500),
         ("soft_shared", 64, 5_000),
         ("soft_shared", 256, 2_500),
+        ("soft_stream", 64, 5_000),
+        ("soft_stream", 360, 2_500),
         ("soft_veth", 64, 2_500),
         pytest.param("bmv2", 64, 5_000, marks=pytest.mark.bmv2),
         pytest.param("bmv2", 256, 2_500, marks=pytest.mark.bmv2),
         pytest.param("bmv2", 360, 1_000, marks=pytest.mark.bmv2),
         pytest.param("bmv2", 1024, 500, marks=pytest.mark.bmv2),
         pytest.param("bmv2_shared", 64, 5_000, marks=pytest.mark.bmv2),
+        pytest.param("bmv2_stream", 64, 5_000, marks=pytest.mark.bmv2),
     ],
 )
 def test_no_difference(
@@ -58,7 +62,7 @@ def test_no_difference(
     """The traffic goes everywhere: every outcome of every job, every reason to drop a packet."""
     under_test = request.getfixturevalue(device)
     is_shared = under_test.mode == names.SHARED
-    model = request.getfixturevalue("model_shared" if is_shared else "model")
+    model = request.getfixturevalue(MODELS[under_test.mode])
     comparison = Comparison(model, under_test, values, seed=11)
     counted: Counter[CounterRef] = Counter()
     of_shared: Counter[str] = Counter()

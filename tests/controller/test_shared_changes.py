@@ -279,6 +279,7 @@ async def test_a_change_that_cannot_be_is_refused_in_one_line_and_takes_nothing(
     with pytest.raises(JobConflictError, match="job 'j' has 16 slots already"):
         await changes.resize("j", JOB_SLOTS, "a test")
     racks.registry.switches["leaf1"].shared = None
+    racks.registry.switches["leaf1"].program = names.POOL
     with pytest.raises(JobRequestError, match="switch 'leaf1' runs the program of mode 'pool'"):
         await changes.resize("j", 32, "a test", mode=names.SHARED)
     assert (racks.registry.slots_used(), len(job.mappings)) == (used, 1)

@@ -42,7 +42,7 @@ class Toy(modes.Mode):
     is_striped = False
     shared_admissions = (ADMIT_TOY,)
 
-    def runs_on(self, *, shares_slots: bool) -> bool:
+    def runs_on(self, *, program: str, shares_slots: bool) -> bool:
         return shares_slots
 
     def forest(self, asking: Asking, over: Forest, site: Site) -> Forest:

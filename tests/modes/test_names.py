@@ -28,6 +28,7 @@ ABOUT_ONE = {
     "ina/sim/draw_shared.py": "draws jobs that share slots",
     "ina/sim/windows/slots.py": "windows of jobs that share slots",
     "ina/testing/cases/claims.py": "conformance cases of claiming",
+    "ina/testing/cases/stream.py": "conformance cases of packets whose last word is no value",
     "ina/testing/model_device.py": "the reference of all programs: what each outcome counts",
     "ina/testing/model_tables.py": "the reference of all programs: what their rows mean",
     "ina/testing/state.py": "rows of the cases, which the modes' own are compared with",

@@ -24,6 +24,7 @@ def test_each_can_what_its_p4info_says(program: ProgramId) -> None:
     assert can.shares == (names.ADMIT_SHARED_JOB in actions)
     assert can.adds_sets == (names.ADMIT_SET in actions)
     assert can.evicts == (names.OWNERS in sizes)
+    assert can.streams == (names.ADMIT_STREAM_JOB in actions)
     of_shared = {it.name for it in actions.get(names.ADMIT_SHARED_JOB, ())}
     assert can.has_lanes == (of_shared >= {"lane_mask", "claimable", "age_us"})
 

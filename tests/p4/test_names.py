@@ -133,6 +133,12 @@ def test_actions_and_parameters(info: ProgramInfo, mode: str) -> None:
     assert of_shared == (SHARED_PARAMETERS if mode == names.SHARED else {})
     by_table = {table.name: table.actions for table in info.tables}
     assert all(action in by_table[table] for table, action in ACTIONS)
+    of_stream = {names.ADMIT_STREAM_JOB, names.ADMIT_INNER_STREAM_JOB}
+    assert of_stream & set(found) == (of_stream if mode == names.STREAM else set())
+    if mode == names.STREAM:
+        assert of_stream <= set(by_table[names.JOBS])
+        assert found[names.ADMIT_STREAM_JOB] == found[names.ADMIT_JOB]
+        assert found[names.ADMIT_INNER_STREAM_JOB] == found[names.ADMIT_INNER_JOB]
     if mode == names.SHARED:
         assert names.ADMIT_SHARED_JOB in by_table[names.JOBS]
         assert names.ADMIT_SET in by_table[names.MEMBERS]

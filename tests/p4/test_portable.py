@@ -91,17 +91,26 @@ def test_bodies_fit_a_stateful_alu(path: Path) -> None:
 @pytest.mark.parametrize("mode", names.MODES)
 @pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
 def test_a_packet_accesses_each_register_once(values: int, mode: str) -> None:
-    """Walks every path through the compiled ingress and egress."""
+    """Walks every path through the compiled ingress and egress.
+
+    Mode stream is not on chips, and reads its last value's twice: what it adds there depends on it.
+    """
+    twice = {f"PoolIngress.accumulate.value_{values - 1}"} if mode == names.STREAM else set()
     program = json.loads(compiled(values, mode).bmv2_json.read_text())
     actions = {action["id"]: action for action in program["actions"]}
     used: set[str] = set()
     for pipeline in program["pipelines"]:
-        used |= registers_after(pipeline, actions)
+        used |= registers_after(pipeline, actions, frozenset(twice))
     assert used == {register["name"] for register in program["register_arrays"]}
 
 
-def registers_after(pipeline: dict[str, Any], actions: dict[int, Any]) -> set[str]:
-    """Registers that some path through the pipeline accesses; fails where one does so twice."""
+def registers_after(
+    pipeline: dict[str, Any], actions: dict[int, Any], twice: frozenset[str]
+) -> set[str]:
+    """Registers that some path through the pipeline accesses.
+
+    Fails where one does so twice, but for those of ``twice``.
+    """
     nodes = {node["name"]: node for key in ("tables", "conditionals") for node in pipeline[key]}
 
     @cache
@@ -114,7 +123,8 @@ def registers_after(pipeline: dict[str, Any], actions: dict[int, Any]) -> set[st
         later = {None: node.get("base_default_next"), **node.get("next_tables", {})}
         after = frozenset().union(*(walk(next_name) for next_name in later.values()))
         here = frozenset().union(*(accessed(actions[i]) for i in node["action_ids"]))
-        assert not here & after, f"{name}: {sorted(here & after)[:3]} accessed twice on a path"
+        again = here & after - twice
+        assert not again, f"{name}: {sorted(again)[:3]} accessed twice on a path"
         return here | after
 
     return set(walk(pipeline["init_table"]))

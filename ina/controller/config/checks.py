@@ -32,9 +32,12 @@ from ina.p4 import names
 from ina.p4.builds import listed
 from ina.p4.catalogue import ProgramId, capabilities, target_of, values_of
 from ina.p4.errors import UnknownBuildError
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUE_BYTES
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 """Of a switch: it is typed, and a label of metrics."""
+_BMV2_MOST_GROWTH_BYTES = 512
+"""Of a packet on its way through BMv2, whose buffer of it has no more room than that."""
 MAC = re.compile(r"([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}")
 
 
@@ -257,6 +260,8 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
         capabilities(ProgramId(switch.mode, target_of(switch.target), builds[0]))
     ):
         found.append((f"{key}.mode", f"{switch.mode} is not written to a {switch.target} yet"))
+    elif problem := _too_much_growth(switch):
+        found.append((f"{key}.values", problem))
     elif switch.values not in (0, *builds):
         found.append((f"{key}.values", f"{switch.values} is not {listed('or', builds)}"))
     if not is_ipv4(switch.data_host):
@@ -284,6 +289,18 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
         inner = where.removeprefix("switch.")
         found.append((where if where == inner else f"{key}.{inner}", problem))
     return found
+
+
+def _too_much_growth(switch: SwitchConfig) -> str:
+    """What is wrong with a BMv2 whose program makes whole packets of ones with a word alone."""
+    words = switch.values or DEFAULT_VALUES_PER_PACKET
+    growth = VALUE_BYTES * (words - 1) if modes.of(switch.mode).is_stream else 0
+    if switch.target != "bmv2" or growth <= _BMV2_MOST_GROWTH_BYTES:
+        return ""
+    return (
+        f"{words} of mode {switch.mode!r} on BMv2: its packets grow by at most"
+        f" {_BMV2_MOST_GROWTH_BYTES} bytes, give it 64"
+    )
 
 
 def _places(config: Config, switch: SwitchConfig) -> Iterator[tuple[str, PortRef]]:
@@ -411,7 +428,9 @@ def aggregator_problems(config: Config) -> Iterator[Problem]:
         yield "jobs.mode", f"{config.jobs.mode!r} is none of {', '.join(modes.names())}"
         return
     known = [it for it in config.switches if it.mode in modes.names()]
-    if known and not any(mode.runs_on(shares_slots=it.slots_shared > 0) for it in known):
+    if known and not any(
+        mode.runs_on(program=it.mode, shares_slots=it.slots_shared > 0) for it in known
+    ):
         yield "jobs.mode", f"no switch has mode {mode.name!r}"
 
 

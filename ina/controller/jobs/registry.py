@@ -92,7 +92,7 @@ class Registry:
         Where trees are not known early, it has neither them nor slots before :meth:`place`.
 
         Raises:
-            JobRequestError: the request itself is wrong.
+            JobRequestError: the request itself is wrong, or the job's mode verifies no sums.
             TenantError: there is no such tenant.
             JobConflictError: a job of this name has another size, tenant, mode or way to verify
                 sums, or runs already.
@@ -107,6 +107,11 @@ class Registry:
             check_same(job, replace(asked, tenant=owner))
             return job
         spec = self.granted(asked)
+        why = modes.of(spec.mode).refuses.get("verify")
+        if why is not None and spec.verify not in (None, "off"):
+            raise JobRequestError(
+                f"job {name!r}: mode {spec.mode!r}, verify {spec.verify!r}: {why}"
+            )
         self._check_quota(spec, None if self.room.takes_what_is_left else spec.slots)
         why_not = f"all {len(self._jobs)} job numbers are in use"
         (number,) = self.numbers.take(name, 1, why_not)
@@ -399,6 +404,8 @@ class Registry:
         if job.verify is None:
             senders = who_sends_to_switches(job.members).values()
             verify = usual_verify(sender.peer.address for sender in senders)
+            if "verify" in modes.of(job.mode).refuses:
+                verify = "off"
             job.spec = replace(job.spec, verify=verify)
         job.epoch = job.mapping.epoch = self.epochs.next()
 

@@ -28,13 +28,19 @@ def begin(
     room for both ranges beside one another, they share slots: then it is a change in place.
 
     Raises:
-        JobConflictError: the job does not run, or changes already.
+        JobConflictError: the job does not run, changes already, or is of a mode that does not.
         JobRequestError: it can never have so many, or not over these, or not in this mode.
         NoRoomError: a switch has no room, or the tenant's quota is in use.
     """
     _check_runs(job)
     former, slots = job.mapping, slots or job.slots
     mode = registry.site.mode(job.name, mode or job.mode)
+    for its in (job.mode, mode):
+        if not modes.of(its).may_change:
+            raise JobConflictError(
+                f"job {job.name!r}: what a job of mode {its!r} begins with stays: its slots, its"
+                " switches and its mode"
+            )
     over = forest_of(registry, job, forest, mode)
     if over != former.forest:
         check_forest(job.name, over, registry.switches)

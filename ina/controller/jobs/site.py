@@ -76,7 +76,7 @@ class ControllerSite:
         switches = self.switches()
         able = {name: it for name, it in switches.items() if self._sums(name, mode)}
         if not able:
-            raise JobRequestError(_runs_another(job, mode, next(iter(switches))))
+            raise JobRequestError(self._runs_another(job, mode, next(iter(switches))))
         return able
 
     def forest(self, job: Job, over: Forest, port_to: PortTo, *, mode: str = "") -> Forest:
@@ -88,7 +88,7 @@ class ControllerSite:
         mode = mode or job.mode
         for name in over.switches:
             if not self._sums(name, mode):
-                raise JobRequestError(_runs_another(job.name, mode, name))
+                raise JobRequestError(self._runs_another(job.name, mode, name))
         return modes.of(mode).forest(_asking(job, port_to), over, self)
 
     def bare(self, job: Job, over: Forest) -> Forest:
@@ -144,7 +144,15 @@ class ControllerSite:
         return not way or self.down().leaves(way)
 
     def _sums(self, switch: str, mode: str) -> bool:
-        return modes.of(mode).runs_on(shares_slots=self.shares_slots(switch))
+        program = self._switches[switch].program
+        return modes.of(mode).runs_on(program=program, shares_slots=self.shares_slots(switch))
+
+    def _runs_another(self, job: str, mode: str, switch: str) -> str:
+        return (
+            f"job {job!r}: mode {mode!r}, and switch {switch!r} runs the program of mode"
+            f" {self._switches[switch].program!r}: give it mode = {mode!r}, or the job mode"
+            f" {DEFAULT_MODE!r}"
+        )
 
     def take(self, job: Job, over: Forest, wanted: int, limit: int | None) -> dict[str, SlotRange]:
         """Slots for a job on each switch of its trees; of those of its own, all have room.
@@ -185,10 +193,3 @@ class ControllerSite:
 def _asking(job: Job, port_to: PortTo) -> Asking:
     runs = job.members[0].aggregator if 0 in job.members else None
     return Asking(job.name, job.spec.slots, job.memory, runs, not job.missing(), port_to)
-
-
-def _runs_another(job: str, mode: str, switch: str) -> str:
-    return (
-        f"job {job!r}: mode {mode!r}, and switch {switch!r} runs the program of mode"
-        f" {DEFAULT_MODE!r}: give it mode = {mode!r}, or the job mode {DEFAULT_MODE!r}"
-    )

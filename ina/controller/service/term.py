@@ -229,5 +229,6 @@ def capacity_of(config: Config, link: SwitchLink) -> Capacity:
         lambda: link.agrees and link.unreachable is None,
         SharedSlots(can.slots - shared, shared) if shared else None,
         link.config.aggregator,
+        link.config.mode,
         is_switch,
     )

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 
+from ina import modes
 from ina.controller.change import Word
 from ina.controller.errors import MemberKeyError, UnknownJobError
 from ina.controller.job import Job, JobSpec
@@ -104,7 +105,7 @@ class WorkerService(rpc.ControllerServicer):
             results_host="" if group is None else str(group),
             results_udp_port=0 if group is None else RESULTS_UDP_PORT,
             wire_version=VERSION,
-            takes_host_nodes=True,
+            takes_host_nodes=modes.of(job.mode).takes_host_nodes,
             wants_aggregator=registry.site.wants_aggregator(job),
             mode=job.mode,
         )

@@ -43,6 +43,8 @@ class Capacity:
     """Those that jobs of mode ``shared`` share; None: it runs the program of mode ``pool``."""
     is_aggregator: bool = False
     """Whether it can be the root of such jobs' trees."""
+    program: str = names.DEFAULT_MODE
+    """The mode whose program it runs."""
     is_switch: bool = True
     """Whether it is on the way between workers; else it is an aggregator and nothing else."""
     foreign_numbers: set[int] = field(default_factory=set)

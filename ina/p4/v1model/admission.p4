@@ -64,6 +64,27 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
 #else
 #define SHARED_JOB_ACTION
 #endif
+#ifdef MODE_STREAM
+    // The last word of the job's packets is no value: a slot keeps the least of a round.
+    action admit_stream_job(bit<32> epoch, bit<32> first_slot, bit<16> slots,
+                            bit<32> full_bitmap, bit<16> group, bit<16> job_index) {
+        admit_job(epoch, first_slot, slots, full_bitmap, group, job_index);
+        meta.is_stream = 1;
+    }
+    action admit_inner_stream_job(bit<32> epoch, bit<32> first_slot, bit<16> slots,
+                                  bit<32> full_bitmap, bit<16> group, bit<16> job_index,
+                                  bit<9> parent_port, bit<8> own_worker, bit<32> own_bit,
+                                  bit<4> own_level, bit<24> path_mask) {
+        admit_inner_job(epoch, first_slot, slots, full_bitmap, group, job_index, parent_port,
+                        own_worker, own_bit, own_level, path_mask);
+        meta.is_stream = 1;
+    }
+#define STREAM_JOB_ACTIONS admit_stream_job; admit_inner_stream_job;
+#define HAS_VALUES (hdr.values.isValid() || hdr.next_block.isValid())
+#else
+#define STREAM_JOB_ACTIONS
+#define HAS_VALUES hdr.values.isValid()
+#endif
     action unknown_job() { refuse(INA_DROP_JOB); }
 
     action admit_member(bit<32> worker_bit) {
@@ -89,7 +110,9 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
             hdr.ina.job: exact @name("job");
             hdr.ina.epoch: exact @name("epoch"); // low 16 bits
         }
-        actions = { admit_job; admit_inner_job; SHARED_JOB_ACTION @defaultonly unknown_job; }
+        actions = {
+            admit_job; admit_inner_job; SHARED_JOB_ACTION STREAM_JOB_ACTIONS @defaultonly unknown_job;
+        }
         const default_action = unknown_job();
         size = JOBS_TOTAL;
     }
@@ -120,7 +143,7 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
                    != UDP_BYTES + INA_HEADER_BYTES + ((bit<16>)hdr.ina.value_count << 2)
             || hdr.ipv4.total_bytes != IPV4_BYTES + hdr.udp.length_bytes
             || standard_metadata.packet_length != (bit<32>)(ETHERNET_BYTES + hdr.ipv4.total_bytes)
-            || (hdr.ina.value_count != 0 && !hdr.values.isValid()) // not the build's constant
+            || (hdr.ina.value_count != 0 && !HAS_VALUES) // not the build's constant
             || standard_metadata.checksum_error == 1) {
             refuse(INA_DROP_MALFORMED);
         } else if (hdr.ina.version != INA_VERSION) {
@@ -128,6 +151,11 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
         } else if (hdr.ina.kind != INA_KIND_CONTRIBUTION && hdr.ina.kind != INA_KIND_RESULT) {
             refuse(INA_DROP_KIND);
         } else if (jobs.apply().hit) {
+#ifdef MODE_STREAM
+            if (hdr.next_block.isValid() && meta.is_stream == 0) {
+                refuse(INA_DROP_MALFORMED); // the job has no such packets
+            } else
+#endif
             if (members.apply().hit) {
                 if (hdr.ina.slot >= meta.job_slots) {
                     refuse(INA_DROP_SLOT);

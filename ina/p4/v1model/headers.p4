@@ -7,13 +7,27 @@
 
 // Of a switch with a parent (admit_inner_job): parent_port, own_worker, own_bit, own_level. What
 // Distribute has decided, and Address does: receiver, whom the only copy is for; worker and kind, what
-// the header says.
+// the header says. is_stream: of the last words of a round's packets the slot keeps the least.
+#ifdef MODE_STREAM
+#define STREAM_METADATA bit<1> is_stream;
+#else
+#define STREAM_METADATA
+#endif
 #define TARGET_METADATA                                                      \
     bit<9> parent_port; bit<8> own_worker; bit<32> own_bit; bit<4> own_level; \
-    bit<8> receiver; bit<8> worker; bit<4> kind;
+    bit<8> receiver; bit<8> worker; bit<4> kind; STREAM_METADATA
 #include "../shared/metadata.p4"
 
 #define CPU_PORT 510 // packet-in and packet-out
+
+#ifdef MODE_STREAM
+#include "last_value.p4"
+
+// A packet's last word, of one that has no other: the sender's next block that is not zero.
+header next_block_h {
+    bit<32> number;
+}
+#endif
 
 struct headers_t {
     packet_out_h packet_out;
@@ -23,6 +37,9 @@ struct headers_t {
     udp_h        udp;
     ina_h        ina;
     values_h     values;
+#ifdef MODE_STREAM
+    next_block_h next_block; // in place of `values`
+#endif
 }
 
 #endif // INA_V1MODEL_HEADERS_P4

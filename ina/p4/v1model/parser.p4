@@ -35,7 +35,11 @@ parser PoolParser(packet_in packet, out headers_t hdr, inout ina_metadata_t meta
         }
     }
 
+#ifdef MODE_STREAM
+#include "parse_stream.p4"
+#else
 #include "../shared/parse_ina.p4"
+#endif
 }
 
 control PoolDeparser(packet_out packet, in headers_t hdr) {
@@ -46,6 +50,9 @@ control PoolDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.udp);
         packet.emit(hdr.ina);
         packet.emit(hdr.values);
+#ifdef MODE_STREAM
+        packet.emit(hdr.next_block);
+#endif
     }
 }
 

@@ -147,12 +147,31 @@
         REPEAT(CLEAR_STEP)        \
     }
 
+// In jobs of mode `stream` the last value's register takes the lesser number, where others take the sum.
+// It is brought about by what is added, so that all values are joined by equal steps, which the soft
+// switch makes a loop of.
+#ifdef MODE_STREAM
+#define LEAST_STEP(i, ...)                             \
+    value_##i.read(least, meta.slot_index);            \
+    if (least < hdr.values.v##i) {                     \
+        hdr.values.v##i = least;                       \
+    }                                                  \
+    hdr.values.v##i = hdr.values.v##i - least;
+#define BY_ACCESS_VALUES(choice, take, join, read)     \
+    action choice##_least() {                          \
+        bit<32> least;                                 \
+        LAST_VALUE(LEAST_STEP)                         \
+    }
+#define RUN_JOIN(choice, join) if (meta.is_stream == 1) { choice##_least(); } join();
+#else
 #define BY_ACCESS_VALUES(choice, take, join, read)
+#define RUN_JOIN(choice, join) join();
+#endif
 #define RUN_BY_ACCESS_VALUES(choice, take, join, read, clear) \
     if (hdr.values.isValid()) {                               \
         RUN_SWAP(choice)                                      \
         if (meta.access == ACCESS_JOIN) {                     \
-            join();                                           \
+            RUN_JOIN(choice, join)                            \
         } else if (meta.access == ACCESS_TAKE) {              \
             take();                                           \
         } else {                                              \

@@ -21,12 +21,13 @@ from ina.testing.cases import (
     sets,
     shared,
     slot_rows,
+    stream,
     wanted,
 )
 
 TOPICS = (
     *(slot_rows, merging, admission, malformed, multicast, shared, levels, forwarding, counters),
-    *(claims, flushes, sets, wanted),
+    *(claims, flushes, sets, wanted, stream),
 )
 """Those of one mode's program alone have its name as ``MODE``."""
 

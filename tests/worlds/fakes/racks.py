@@ -127,6 +127,7 @@ class Racks:
             own.is_aggregator, own.is_switch = True, False
         elif self.mode == names.SHARED:
             own.shared = SharedSlots(SLOTS, SHARED_SLOTS)
+        own.program = self.mode
         return own
 
     async def reconcile(self, name: str, *, fresh: bool = False) -> None:
