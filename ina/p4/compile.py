@@ -158,7 +158,12 @@ def _run(command: list[str], root: Path, source: Path) -> str:
     """Return what p4c said of a program that it took."""
     try:
         done = subprocess.run(
-            command, cwd=root, capture_output=True, text=True, timeout=COMPILE_DEADLINE_S
+            command,
+            cwd=root,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",  # it quotes the source, whatever that is
+            timeout=COMPILE_DEADLINE_S,
         )
     except subprocess.TimeoutExpired as error:
         raise P4CompileError(f"{source}: p4c took more than {COMPILE_DEADLINE_S:g} s") from error

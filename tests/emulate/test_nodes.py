@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -163,4 +164,15 @@ def test_without_bmv2_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_forwarding_program_is_the_compiled_source(tmp_path: Path) -> None:
     made = compile_program(FORWARD_DIR / "forward.p4", tmp_path, "forward")
     for file in made:
-        assert file.read_text() == (FORWARD_DIR / file.name).read_text()
+        said, expected = file.read_text(), (FORWARD_DIR / file.name).read_text()
+        if file.suffix == ".json":
+            said, expected = without_origin(said), without_origin(expected)
+        assert said == expected
+
+
+def without_origin(program: str) -> str:
+    """Of BMv2's JSON, without where on this machine its sources were."""
+    document = json.loads(program)
+    document.pop("ina", None)
+    document["__meta__"].pop("ina", None)
+    return json.dumps(document, indent=1)
