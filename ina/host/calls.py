@@ -143,9 +143,10 @@ def check_created(created: pb2.CreateJobReply, address: str) -> None:
             "version of ina"
         )
     if created.mode not in modes.names():
+        *others, last = map(repr, modes.names())
         raise ControllerError(
             f"controller {address}: its job has mode {created.mode!r}, this worker's ina speaks"
-            f" {' and '.join(map(repr, modes.names()))}; install the same version of ina"
+            f" {', '.join(others)} and {last}; install the same version of ina"
         )
 
 

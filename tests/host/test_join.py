@@ -70,9 +70,8 @@ def test_a_job_of_a_mode_that_is_not_known_is_not_joined(
 ) -> None:
     address, fake = controller
     fake.mode = "sparse"
-    with pytest.raises(
-        ControllerError, match=r"its job has mode 'sparse', .* speaks 'pool' and 'shared'; inst"
-    ):
+    said = r"its job has mode 'sparse', .* speaks 'pool', 'shared' and 'stream'; inst"
+    with pytest.raises(ControllerError, match=said):
         Session.join(address, "digits", 0, 1)
     assert not fake.joined
 

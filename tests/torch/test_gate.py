@@ -315,3 +315,25 @@ def test_ballots_are_rare_where_sums_are_many() -> None:
         settle([rank])
     ballots = sum(call.ballot is not None for call in rank._wire.calls[0])
     assert 20 <= ballots <= 60  # ten seconds
+
+
+def test_sums_that_start_at_once_are_not_taken_for_quick_ones() -> None:
+    """Else many of them would go before ranks ask again."""
+    wire = Wire([[]], [0])
+    rank = Rank(0, wire)
+    rank.gate.recover()
+    for _ in range(2000):
+        rank.submit()
+    rank.now_s = 0.0
+    rank.gate.open(0, 0, returns=True)
+    pauses = []
+    while wire.is_due(0):
+        ballot = wire.calls[0][wire.ended[0]].ballot
+        if ballot is None:
+            rank.now_s += 0.001  # each takes
+        else:
+            pauses.append(ballot.pause)
+        wire.end(0)
+    assert pauses[0] == FIRST_BALLOT
+    assert len(pauses) > 5
+    assert all(200 < pause <= 250 for pause in pauses[1:])

@@ -98,7 +98,8 @@ class Gate:
         self._voted: JoinedSession | None = None
         self._number = 0
         self._ballot_before: int | None = None
-        self._asked = 0, 0.0  # the number and the time of the last one
+        self._pause = FIRST_BALLOT  # that this rank would make
+        self._ended = 0, 0.0  # the last sum that is known to have ended, and when
         self.way = Route.NETWORK
         self.gloo_sums = 0
         """That came since the switch was lost last, and went over Gloo."""
@@ -144,7 +145,7 @@ class Gate:
             self.way, self.returns = Route.GLOO, returns
             self._number, self.gloo_sums = submitted, 0
             self._ballot_before = newest + FIRST_BALLOT + 1 if returns else None
-            self._asked = newest, self._clock()
+            self._pause, self._ended = FIRST_BALLOT, (newest, self._clock())
             self._go_on()
 
     def offer(self, candidate: JoinedSession) -> None:
@@ -185,13 +186,9 @@ class Gate:
             self._gloo.start(one)
 
     def _ask(self) -> None:
-        number, since_s = self._asked
-        took_s = max(self._clock() - since_s, 1e-6)
-        pause = int((self._number - number) * PAUSE_S / took_s)
-        self._asked = self._number, self._clock()
         self.way, self._voted = Route.ASKING, self._candidate
         epoch = 0 if self._voted is None else self._voted.epoch
-        self._gloo.ask(Ballot(epoch, -epoch, min(max(1, pause), _MOST)), self._answered)
+        self._gloo.ask(Ballot(epoch, -epoch, self._pause), self._answered)
 
     def _answered(self, result: Ballot | None) -> None:
         failed: list[tuple[GlooSum, Exception]] = []
@@ -199,6 +196,7 @@ class Gate:
             voted, self._voted = self._voted, None
             if self.way is not Route.ASKING:
                 return
+            self._measure()
             if result is not None and result.is_unanimous:
                 assert voted is not None, "this rank's ballot is one of them"
                 failed = self._cross(voted)
@@ -210,6 +208,13 @@ class Gate:
                 self._go_on()
         for one, error in failed:
             one.end(error)
+
+    def _measure(self) -> None:
+        """By sums that have ended: many that waited may start at once, and take long."""
+        number, since_s = self._ended
+        self._ended = self._number, self._clock()
+        took_s = max(self._ended[1] - since_s, 1e-6)
+        self._pause = min(max(1, int((self._number - number) * PAUSE_S / took_s)), _MOST)
 
     def _cross(self, network: JoinedSession) -> list[tuple[GlooSum, Exception]]:
         self._network, self._candidate = network, None
