@@ -28,6 +28,8 @@ SHORT = (
     *_PLAIN,
     *("tests/fuzz", "tests/congestion"),
     *("tests/host/test_worker_core.py", "tests/host/test_shm_frames.py"),
+    *("tests/host/test_blocks_kernels.py", "tests/host/test_word_sum.py"),
+    *("tests/host/test_packed.py", "tests/host/test_stream.py"),
     "tests/switch/ports/test_shm.py",
 )
 _SANITIZE = (
