@@ -10,7 +10,7 @@ from ina.bench import limits
 from ina.bench.plot import Axis, Panel, Point, curves, gain_panel
 from ina.bench.report import Ratio
 from ina.bench.spread import spread
-from ina.bench.testbed import LOOPBACK, Testbed, records
+from ina.bench.testbed import Testbed, own_switch, records
 
 MODELS = ("digits", "resnet50", "gpt2", "tiny")
 COMPUTING_MODELS = ("digits",)
@@ -75,7 +75,7 @@ def measure(testbed: Testbed, order: StepOrder, values: int) -> list[StepRow]:
         order,
         count=1,
         timeout_s=_START_UP_S + 8 * order.seconds,
-        environ={"INA_VALUES": str(values)} if testbed.link == LOOPBACK else {},
+        environ=own_switch(testbed, values=values),
     )
     return [
         _measurement(testbed, order.model, values, record, backend) for backend in ("ina", "gloo")

@@ -10,7 +10,7 @@ from typing import Any
 from ina.bench import limits
 from ina.bench.report import Ratio
 from ina.bench.spread import spread
-from ina.bench.testbed import LOOPBACK, Testbed, records
+from ina.bench.testbed import Testbed, own_switch, records
 
 _WORKER = "ina.bench.torch.embedding"
 _START_UP_S = 300.0
@@ -70,7 +70,7 @@ def measure(testbed: Testbed, order: EmbeddingOrder, values: int) -> list[Embedd
         order,
         count=1,
         timeout_s=_START_UP_S + 8 * order.seconds,
-        environ={"INA_VALUES": str(values)} if testbed.link == LOOPBACK else {},
+        environ=own_switch(testbed, values=values),
     )
     return [_row(testbed, order, values, record, way) for way in WAYS]
 

@@ -91,6 +91,13 @@ def records(
     return found
 
 
+def own_switch(testbed: Testbed, **environ: object) -> dict[str, str]:
+    """For the ranks' environment, where these start a switch; a star's has been started."""
+    if testbed.link != LOOPBACK:
+        return {}
+    return {f"INA_{name.upper()}": str(value) for name, value in environ.items()}
+
+
 def asked_of(kind: type[_Asked]) -> _Asked:
     """In a rank's process: what :func:`records` was given."""
     return msgspec.json.decode(sys.argv[1], type=kind)

@@ -17,7 +17,7 @@ import msgspec
 from ina.bench.plot import Axis, Curve, Panel, Point
 from ina.bench.report import Ratio
 from ina.bench.spread import spread
-from ina.bench.testbed import LOOPBACK, Testbed, records
+from ina.bench.testbed import Testbed, own_switch, records
 
 MODELS = ("digits", "gpt2")
 DENSE = "float32"
@@ -145,14 +145,13 @@ def measure(
 
     ``values``: a packet. Raises InaError.
     """
-    environ = {"INA_VALUES": str(values), "INA_LEASE_S": str(_LEASE_S)}
     records(
         testbed,
         _WORKER,
         TrainingOrder(testbed.link, runs[0].steps, [(it.model, it.way, it.seed) for it in runs]),
         count=len(runs),
         timeout_s=_START_UP_S + _STEP_S * sum(run.steps * run.workers for run in runs),
-        environ=environ if testbed.link == LOOPBACK else {},
+        environ=own_switch(testbed, values=values, lease_s=_LEASE_S),
         on_record=lambda found: on_record(msgspec.convert(found, TrainingRecord)),
     )
 
