@@ -155,11 +155,10 @@ class Fallback:
             member = self._comeback.next(member)
 
     def _wait_for_loss(self, member: Member) -> None:
-        assert member.signal is not None
         while not member.lost.wait(POLL_S) and member.reason is None:
             if self._closing.is_set():
                 return
-            member.reason = member.signal.heard()
+            member.listen()
 
     def _take_over(self, member: Member, reason: str) -> Resumption | None:
         """From the network to Gloo; None: it failed, and so has the group."""

@@ -48,6 +48,16 @@ class Member:
         self.session, self.epoch = session, session.ticket.epoch
         self.since_s = time.monotonic()
 
+    def listen(self) -> None:
+        """Hear from other ranks that it is lost, if they say so.
+
+        What this rank has found meanwhile stays: without a reason nobody would take over.
+        """
+        assert self.signal is not None
+        heard = self.signal.heard()
+        if heard is not None and self.reason is None:
+            self.reason = heard
+
     def on_failure(self, error: InaError) -> bool:
         """For the session, before it fails: True when others take over instead."""
         reason: str | None = None
