@@ -106,7 +106,8 @@ BELOW = {
     },
     "sim": {
         *("congestion", "errors", "extension", "pcap", "protocol", "rpc", "p4", "switch", "host"),
-        *("children", "controller", "document", "fabric", "modes", "tables", "testing", "trees"),
+        *("children", "controller", "document", "fabric", "modes", "tables", "testing", "torch"),
+        "trees",
     },
     "bench": {
         *("errors", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),

@@ -24,6 +24,8 @@ from ina.sim.draw_shared import dealt, sharing
 from ina.sim.draw_windows import any_congestion, with_windows
 from ina.sim.scenario import (
     DTYPES,
+    HOOK_BITS,
+    HOOKS,
     WIRES,
     ControllerSpec,
     FaultSpec,
@@ -52,6 +54,8 @@ _CODED = 0.3
 """Of tensors, which travel in fewer bits."""
 _SPARSE = 0.25
 """Of tensors that are for all ranks, of whose blocks some are zero, and are not sent."""
+_HOOKED = 0.1
+"""Of the jobs."""
 _WINDOWS = 0.3
 """Of the seeds, whose jobs' windows change while they run."""
 _ROUTED = 0.6
@@ -207,7 +211,8 @@ def _with_kinds(seed: int, scenario: Scenario) -> Scenario:
     """Sums of all kinds."""
     scenario = _rooted(random.Random(f"{seed} roots"), scenario)
     scenario = _coded(random.Random(f"{seed} wires"), scenario)
-    return _thinned(random.Random(f"{seed} densities"), scenario)
+    scenario = _thinned(random.Random(f"{seed} densities"), scenario)
+    return _hooked(random.Random(f"{seed} hooks"), scenario)
 
 
 def _rooted(rng: random.Random, scenario: Scenario) -> Scenario:
@@ -251,6 +256,20 @@ def _thinned(rng: random.Random, scenario: Scenario) -> Scenario:
 
     jobs = [replace(job, tensors=[thinned(it) for it in job.tensors]) for job in scenario.job]
     return replace(scenario, job=jobs)
+
+
+def _hooked(rng: random.Random, scenario: Scenario) -> Scenario:
+    """Some jobs' gradients go by a hook."""
+
+    def hooked(job: JobSpec) -> JobSpec:
+        fit = [name for name in HOOKS if MOST_WORKERS[HOOK_BITS[name]] >= job.workers]
+        hook = rng.choice(fit)
+        if rng.random() >= _HOOKED:
+            return job
+        buckets = [TensorSpec(elems=max(it.elems, 1), count=it.count) for it in job.tensors]
+        return replace(job, hook=hook, tensors=buckets)
+
+    return replace(scenario, job=[hooked(job) for job in scenario.job])
 
 
 def _verified(

@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import random
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from ina.host.options import WorkerOptions
 from ina.protocol.verify import checked_verify
 from ina.sim.causes import scripted_end
 from ina.sim.errors import CrashedError
+from ina.sim.hooked import HookedJob
 from ina.sim.plane import ControlPlane
 from ina.sim.rank import Rank
 from ina.sim.report import JobReport, Violation
@@ -141,6 +143,7 @@ class JobRun:
         self._event = event
         self._aggregator = aggregator
         self._congestion = congestion
+        self._hooked = HookedJob(spec, plane.fabric.values, self._gradients) if spec.hook else None
         self._right: dict[tuple[Place, int], Array] = {}
         self._zeros: dict[TensorSpec, Array] = {}
         self.steps_done = 0
@@ -217,10 +220,14 @@ class JobRun:
         chance = random.Random(f"{self._seed} {self.name} {number} {len(self.incarnations)}")
         try:
             await rank.join()
+            take_step = self._steps(incarnation, rank)
             for step in range(incarnation.first_step, self.spec.steps):
                 began_s = self._plane.loop.time()
                 await asyncio.sleep(self._compute_s(chance))
-                await self._step(incarnation, rank, step)
+                reducing_s = self._plane.loop.time()
+                await take_step(step)
+                if number == 0:
+                    incarnation.reduced_s.append(self._plane.loop.time() - reducing_s)
                 incarnation.done[number] = step + 1
                 incarnation.ended_step(number)
                 if number == 0:
@@ -252,8 +259,32 @@ class JobRun:
             late_ms = chance.expovariate(1.0) * straggler.mean_ms
         return (self.spec.compute_ms + late_ms) / 1e3
 
+    def _steps(self, incarnation: Incarnation, rank: Rank) -> Callable[[int], Awaitable[None]]:
+        """What one process does in a step."""
+        if self._hooked is None:
+            return lambda step: self._step(incarnation, rank, step)
+        hook = self._hooked.hook(rank.seat.rank, incarnation.first_step)
+        return lambda step: self._hooked_step(rank, hook, step)
+
+    async def _hooked_step(self, rank: Rank, hook: Any, step: int) -> None:
+        assert self._hooked is not None
+        buckets = await self._hooked.step(rank, hook, step)
+        pairs = zip(buckets, self._hooked.right(step), strict=True)
+        for index, (found, right) in enumerate(pairs):
+            self.sums_checked += 1
+            if where := difference(found, right, self._plane.fabric.values):
+                what = f"step {step} bucket {index} by hook {self.spec.hook}: {where}"
+                what = f"job {self.name} rank {rank.seat.rank} {what}"
+                self._violate(Violation("wrong sum", what))
+
+    def _gradients(self, step: int, rank: int) -> list[Array]:
+        specs = [spec for spec in self.spec.tensors for _ in range(spec.count)]
+        return [
+            Place(self._seed, self.name, step, index).values(spec, rank)
+            for index, spec in enumerate(specs)
+        ]
+
     async def _step(self, incarnation: Incarnation, rank: Rank, step: int) -> None:
-        began_s = self._plane.loop.time()
         pending = []
         index = 0
         tensors = self.spec.tensors
@@ -278,8 +309,6 @@ class JobRun:
                 self._judge(place, spec, rank, found, number)
             elif self.spec.check:
                 self._judge_input(place, spec, rank, values)
-        if rank.seat.rank == 0:
-            incarnation.reduced_s.append(self._plane.loop.time() - began_s)
 
     def _judge(
         self, place: Place, tensor: TensorSpec, rank: Rank, found: Array, number: int

@@ -224,6 +224,7 @@ def _smaller_jobs(job: JobSpec) -> Iterator[JobSpec]:
             if elems >= 1:
                 fewer = replace(tensors[i], elems=elems, count=1)
                 yield replace(job, tensors=[*tensors[:i], fewer, *tensors[i + 1 :]])
+    yield replace(job, hook="")
     yield replace(job, straggler=StragglerSpec())
     yield replace(job, compute_ms=0.0)
     yield replace(job, wraps_after=0)

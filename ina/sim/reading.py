@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ina.congestion import Congestion, CongestionError
 from ina.controller.config.rules import MAX_WEIGHT, placement_problems
@@ -21,7 +22,7 @@ from ina.protocol.spec import MAX_WORLD_SIZE
 from ina.sim.errors import ScenarioError
 from ina.sim.placing import check_placed
 from ina.sim.racks import joined
-from ina.sim.scenario import FaultSpec, JobSpec, Scenario, at_least
+from ina.sim.scenario import HOOK_BITS, FaultSpec, JobSpec, Scenario, TensorSpec, at_least
 from ina.sim.sharing import check_mode, check_sharing
 from ina.sim.topology import Topology
 from ina.sim.traffic import check_traffic
@@ -133,10 +134,25 @@ def _check_job(job: JobSpec, topology: Topology) -> None:
         bits = CODINGS[tensor.wire].bits
         if job.workers > MOST_WORKERS[bits]:
             raise ScenarioError(f"{where}: wire: {too_narrow(bits, job.workers)}")
+    if job.hook:
+        _check_hook(job)
     if not 0 <= job.straggler.share <= 1:
         raise ScenarioError(f"{where}: straggler.share is a share, 0 to 1")
     for key in ("compute_ms", "slots", "wraps_after"):
         at_least(f"{where}: {key}", getattr(job, key), 0)
+
+
+def _check_hook(job: JobSpec) -> None:
+    where = f"job {job.name!r}: hook {job.hook}"
+    plain = TensorSpec(elems=1)
+    for tensor in job.tensors:
+        if tensor.elems < 1 or replace(tensor, elems=1, count=1) != plain:
+            raise ScenarioError(f"{where}: want tensors of float32, of nothing but elems and count")
+    bits = HOOK_BITS[job.hook]
+    if job.workers > MOST_WORKERS[bits]:
+        raise ScenarioError(f"{where}: {too_narrow(bits, job.workers)}")
+    if not job.check:
+        raise ScenarioError(f"{where}: its sums are checked: want check = true")
 
 
 def _check_fault(fault: FaultSpec, scenario: Scenario, topology: Topology) -> None:

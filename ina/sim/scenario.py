@@ -23,6 +23,10 @@ from ina.sim.ways import WIRE_GAP_BYTES, Way
 
 Dtype = Literal["float32", "float16", "bfloat16", "int32"]
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
+Hook = Literal["", "lowbit8", "lowbit16", "topk"]
+HOOKS: tuple[Hook, ...] = tuple(it for it in get_args(Hook) if it)
+HOOK_BITS: dict[str, int] = {"lowbit8": 8, "lowbit16": 16, "topk": 32}
+"""Of each of a value's columns."""
 Wire = Literal["32", "16", "16-stochastic", "8", "8-stochastic"]
 WIRES: tuple[Wire, ...] = get_args(Wire)
 FAULTS = (
@@ -268,6 +272,7 @@ class JobSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     copies: int = 1  # more of the same, NAME-1, NAME-2 ...
     steps: int = 10
     tensors: list[TensorSpec] = msgspec.field(default_factory=lambda: [TensorSpec(elems=1 << 20)])
+    hook: Hook = ""  # of ina.torch, by which its tensors go, float32 buckets; empty: none
     compute_ms: float = 0.0  # of a step, before its tensors
     straggler: StragglerSpec = StragglerSpec()
     slots: int = 0  # 0: as the controller gives them

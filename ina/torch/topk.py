@@ -9,6 +9,7 @@ values: those of 8 ranks that chose 1 % of theirs each would be in 92 % of all b
 # No `from __future__ import annotations`: DDP compares the hook's annotations with classes.
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,25 +17,84 @@ import torch.distributed as dist
 from torch import nn
 from torch._C._distributed_c10d import GradBucket
 
-from ina.protocol.coding import CODINGS, MOST_WORKERS, WHOLE, too_narrow
+from ina.protocol.coding import CODINGS, MOST_WORKERS, too_narrow
+from ina.torch.buckets import Begun, Buckets, Summand
 from ina.torch.env import check_wire
 from ina.torch.errors import SettingError
-from ina.torch.feedback import Begun, FeedbackState
+from ina.torch.feedback import FeedbackState, named_parameters
 
 BLOCK = 360
 """Values that are sent together: a packet's of a build for an MTU of 1500."""
 
 
+@dataclass(frozen=True)
+class Topk:
+    """What :func:`topk_hook` sends; as of :class:`TopkState`."""
+
+    ratio: float = 0.01
+    block_elems: int = BLOCK
+    warmup_steps: int = 10
+    wire: str = "32"
+
+
 @dataclass
 class _Bucket(Begun):
-    """One on its way; its values are in blocks, the last of which zeros fill."""
+    """Its values are in blocks, the last of which zeros fill; its first sum is that of the blocks'
+    norms. In a step of the warm-up it is the average of all values, and the only one."""
 
-    norms: torch.Tensor | None
-    """Of each block; once agreed, the sum of all ranks'. None: a step of the warm-up, which has
-    one sum, of all values."""
+    chosen: torch.Tensor | None = None
+    """Indices of the blocks that are on their way."""
+    sent: torch.Tensor | None = None
+    """Them."""
 
 
-class TopkState(FeedbackState[_Bucket]):
+class TopkBuckets(Buckets[_Bucket]):
+    """One rank's part in :func:`topk_hook`."""
+
+    def __init__(
+        self, parameters: Iterable[tuple[str, torch.Tensor]], what: Topk, workers: int
+    ) -> None:
+        """``parameters``: of the model, with their names.
+
+        Raises :class:`SettingError`: there are more workers than a sum by that wire has room for.
+        """
+        super().__init__(parameters)
+        self._what, self._coding = what, CODINGS[what.wire]
+        if workers > MOST_WORKERS[self._coding.bits]:
+            raise SettingError(too_narrow(self._coding.bits, workers))
+
+    def _begin(self, buffer: torch.Tensor, parameters: Sequence[torch.Tensor]) -> _Bucket:
+        if self._step < self._what.warmup_steps:
+            values = buffer.to("cpu", torch.float32)
+            first = Summand(values, dist.ReduceOp.AVG)
+            return _Bucket(buffer, parameters, values, first, goes_twice=False)
+        block_elems = self._what.block_elems
+        blocks = -(-buffer.numel() // block_elems)
+        values = torch.empty(blocks * block_elems)
+        values[: buffer.numel()] = buffer
+        values[buffer.numel() :] = 0.0
+        self.kept.add_to(values, parameters)
+        values = values.view(blocks, block_elems)
+        norms = torch.linalg.vector_norm(values, dim=1)
+        return _Bucket(buffer, parameters, values, Summand(norms, dist.ReduceOp.SUM))
+
+    def _second(self, begun: _Bucket) -> Summand:
+        norms = begun.first.tensor
+        begun.chosen = largest(norms, math.ceil(self._what.ratio * len(norms)))
+        begun.sent = begun.values[begun.chosen]
+        begun.values[begun.chosen] = 0.0
+        self.kept.keep(begun.values.view(-1), begun.parameters)
+        begun.buffer.zero_()
+        return Summand(begun.sent, dist.ReduceOp.AVG, self._coding)
+
+    def _write(self, begun: _Bucket) -> None:
+        if begun.sent is None or begun.chosen is None:
+            begun.buffer.copy_(begun.values)
+        else:
+            spread(begun.sent, begun.chosen, begun.buffer)
+
+
+class TopkState(FeedbackState):
     """Of :func:`topk_hook`: the job that it sums in, and what it keeps of each parameter.
 
     All ranks make it alike. ``state_dict`` has what is kept by the parameters' names, in units of
@@ -68,45 +128,9 @@ class TopkState(FeedbackState[_Bucket]):
             raise SettingError(f"block_elems={block_elems}: want 1 or more")
         if warmup_steps < 0:
             raise SettingError(f"warmup_steps={warmup_steps}: want 0 or more")
-        self._coding = CODINGS[check_wire("wire", wire)]
-        super().__init__(model, process_group)
-        if self._group.size() > MOST_WORKERS[self._coding.bits]:
-            self.close()
-            raise SettingError(f"TopkState: {too_narrow(self._coding.bits, self._group.size())}")
-        self._ratio, self._block_elems, self._warmup_steps = ratio, block_elems, warmup_steps
-
-    def _begin(self, bucket: GradBucket) -> _Bucket:
-        buffer, parameters = bucket.buffer(), bucket.parameters()
-        if self._step < self._warmup_steps:
-            values = buffer.to("cpu", torch.float32)
-            agreed = self._group.allreduce_coded(values, WHOLE, dist.ReduceOp.AVG)
-            return _Bucket(buffer, parameters, values, agreed, None)
-        blocks = -(-buffer.numel() // self._block_elems)
-        values = torch.empty(blocks * self._block_elems)
-        values[: buffer.numel()] = buffer
-        values[buffer.numel() :] = 0.0
-        self._kept.add_to(values, parameters)
-        values = values.view(blocks, self._block_elems)
-        norms = torch.linalg.vector_norm(values, dim=1)
-        agreed = self._group.allreduce_coded(norms, WHOLE, dist.ReduceOp.SUM)
-        return _Bucket(buffer, parameters, values, agreed, norms)
-
-    def _send(self, bucket: _Bucket) -> None:
-        if bucket.norms is None:
-            self._end_with(bucket, bucket.agreed, lambda: bucket.buffer.copy_(bucket.values))
-            return
-        bucket.agreed.wait()
-        if not bool(torch.isfinite(bucket.norms).all()):
-            self._skip(bucket)
-            return
-        chosen = largest(bucket.norms, math.ceil(self._ratio * len(bucket.norms)))
-        sent = bucket.values[chosen]
-        bucket.values[chosen] = 0.0
-        self._kept.keep(bucket.values.view(-1), bucket.parameters)
-        work = self._group.allreduce_coded(sent, self._coding, dist.ReduceOp.AVG)
-
-        bucket.buffer.zero_()
-        self._end_with(bucket, work, lambda: spread(sent, chosen, bucket.buffer))
+        what = Topk(ratio, block_elems, warmup_steps, check_wire("wire", wire))
+        parameters = named_parameters(model)
+        super().__init__(process_group, lambda _, workers: TopkBuckets(parameters, what, workers))
 
 
 def topk_hook(state: TopkState, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:

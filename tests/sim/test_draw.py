@@ -28,6 +28,7 @@ KINDS = {
     *("verify ", "verify off", "verify accidents", "verify keyed", "bits flip", "one host"),
     *("sum", "avg", "one rank's", "nothing", "three windows", "in rows", "late", "at once"),
     *("float32", "float16", "bfloat16", "int32", "64", "256", "360", "1024"),
+    *("hook lowbit8", "hook lowbit16", "hook topk"),
     *("sparse", "of no density", "of any density", "blocks of packets", "other blocks"),
 }
 
@@ -54,6 +55,7 @@ def kinds(it: Scenario) -> Iterator[str]:
     yield from (name for name, has in named.items() if has)
     for job in it.job:
         yield from (f"verify {job.verify}", "late" if job.straggler.mean_ms else "at once")
+        yield f"hook {job.hook}"
         if job.wraps_after:
             yield "numbers wrap"
         if len(set(job.hosts)) < job.workers:
