@@ -55,9 +55,10 @@ def test_rooms_of_a_package_know_those_below_them(path: Path) -> None:
         ("controller/switches", "from ina.controller.jobs.coordinator import Coordinator"),
         ("controller/jobs", "from ina.controller import watch"),
         ("controller/store", "def f():\n    import ina.controller.switches.plan"),
-        ("switch/passes", "from ina.switch.emit_c.names import Names"),
+        ("switch/passes", "from ina.switch.emit.names import Names"),
         ("switch/ir", "from ina.switch.passes import plan"),
         ("switch/emit_c", "from ina.switch.pipeline import Pipeline"),
+        ("switch/emit", "from ina.switch.emit_c.memory import StateBlock"),
     ],
 )
 def test_a_way_up_between_rooms_is_found(
@@ -92,7 +93,8 @@ def test_a_circle_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_an_emitter_searches_no_tree() -> None:
     """What it would look for is in the plan."""
-    for path in (PACKAGE / "switch" / "emit_c").glob("*.py"):
+    folders = (PACKAGE / "switch" / "emit", PACKAGE / "switch" / "emit_c")
+    for path in (path for folder in folders for path in folder.glob("*.py")):
         assert not {name for name in imported(path) if name.startswith("ina.switch.ir.walk")}, path
 
 

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 SWITCH = Path(__file__).parent.parent
 INCLUDES = ("-I", str(SWITCH / "emit_c" / "runtime"), "-I", str(SWITCH))
 """Options of the compiler: where the headers are that generated C includes."""
-GENERATOR_FOLDERS = ("ir", "passes", "emit_c")
+GENERATOR_FOLDERS = ("ir", "passes", "emit", "emit_c")
 """What makes C of a program, all of it part of the digest."""
 FLAGS = (
     "-std=gnu11",

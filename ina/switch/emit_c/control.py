@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ina.switch.emit_c.c_types import container
-from ina.switch.emit_c.layout import Layout
+from ina.switch.emit.c_types import container
+from ina.switch.emit.layout import Layout
+from ina.switch.emit.writer import Writer
 from ina.switch.emit_c.turns import record_words
-from ina.switch.emit_c.writer import Writer
 from ina.switch.ir.program import ActionCall, KeyValue, MatchKind
 from ina.switch.passes.tables import Lookup, TablePlan, words_of
 

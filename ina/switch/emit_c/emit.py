@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from itertools import count
 
-from ina.switch.emit_c.c_types import container
+from ina.switch.emit.c_types import container
+from ina.switch.emit.checksums import emit_checksums
+from ina.switch.emit.layout import Layout, TypeLayout
+from ina.switch.emit.parser import emit_parser
+from ina.switch.emit.statements import Statements
+from ina.switch.emit.where import GENERAL, Where
+from ina.switch.emit.writer import Writer
 from ina.switch.emit_c.control import emit_control
-from ina.switch.emit_c.deparser import emit_checksums, emit_deparser
-from ina.switch.emit_c.layout import Layout, TypeLayout
+from ina.switch.emit_c.deparser import emit_deparser
+from ina.switch.emit_c.memory import StateBlock
 from ina.switch.emit_c.packet_path import emit_once, emit_process
-from ina.switch.emit_c.parser import emit_parser
-from ina.switch.emit_c.statements import Statements
 from ina.switch.emit_c.tables import (
     early_tables,
     emit_early_type,
@@ -21,8 +25,6 @@ from ina.switch.emit_c.tables import (
     slot_bytes,
 )
 from ina.switch.emit_c.turns import emit_turn_types, emit_turns
-from ina.switch.emit_c.where import GENERAL, Where
-from ina.switch.emit_c.writer import Writer
 from ina.switch.ir.stmt import Block
 from ina.switch.passes.plan import Plan
 
@@ -32,7 +34,7 @@ VERSION = "7"
 
 def emit_c(plan: Plan, digest: str) -> str:
     """The C source of a program; ``digest`` is what the shared object reports as its source."""
-    layout = Layout(plan)
+    layout = Layout(plan, StateBlock())
     out = Writer()
     out.line(f"// Generated from {plan.program.name or 'a P4 program'} by ina; do not edit.")
     out.line('#include "ina_pipeline.h"')
@@ -73,8 +75,9 @@ def _emit_block(name: str, block: Block, to: Statements, parameter: str = "") ->
         out.line("(void)S;")
         out.line("(void)p;")
         for group in to.layout.groups:
-            out.line(f"{group.c_name}_slot *const {group.local} = S->{group.c_name};")
-            out.line(f"(void){group.local};")
+            local = StateBlock.local(group.c_name)
+            out.line(f"{group.c_name}_slot *const {local} = S->{group.c_name};")
+            out.line(f"(void){local};")
         to.block(block)
     out.line()
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ina.switch.emit_c.code import Code
-from ina.switch.emit_c.deparser import emit_wire_sums
-from ina.switch.emit_c.layout import Layout
+from ina.switch.emit.checksums import emit_wire_sums
+from ina.switch.emit.code import Code
+from ina.switch.emit.layout import Layout
+from ina.switch.emit.where import GENERAL, ON_MAIN
+from ina.switch.emit.writer import Writer
 from ina.switch.emit_c.tables import find_early, pass_gates, read_fixed
-from ina.switch.emit_c.where import GENERAL, ON_MAIN
-from ina.switch.emit_c.writer import Writer
 from ina.switch.ir.data import STANDARD
 from ina.switch.ir.expr import FieldRef
 from ina.switch.passes.plan import MainPath

@@ -6,8 +6,9 @@ runs egress, and may put others behind it.
 
 from __future__ import annotations
 
-from ina.switch.emit_c.code import Code
-from ina.switch.emit_c.layout import Layout
+from ina.switch.emit.code import Code
+from ina.switch.emit.layout import Layout
+from ina.switch.emit.writer import Writer
 from ina.switch.emit_c.packet_path import (
     choose_replicas,
     forget,
@@ -16,7 +17,6 @@ from ina.switch.emit_c.packet_path import (
     send_copies,
     set_standard,
 )
-from ina.switch.emit_c.writer import Writer
 from ina.switch.ir.expr import FieldRef
 from ina.switch.ir.turns import (
     CLONE,

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from ina.switch.c_target import cache
-from ina.switch.emit_c.layout import Layout
+from ina.switch.emit.layout import Layout
 from ina.switch.passes.plan import make_plan
 from ina.switch.pipeline import Pipeline
 from ina.switch.server import SoftSwitch

@@ -7,9 +7,9 @@ saturation): there the value's range picks a machine type that holds it.
 
 from __future__ import annotations
 
-from ina.switch.emit_c.c_types import CType, container_bits, literal, modular_type, type_for
-from ina.switch.emit_c.layout import Layout
-from ina.switch.emit_c.where import Where
+from ina.switch.emit.c_types import CType, container_bits, literal, modular_type, type_for
+from ina.switch.emit.layout import Layout
+from ina.switch.emit.where import Where
 from ina.switch.ir.expr import (
     COMPARISONS,
     ArrayFieldRef,

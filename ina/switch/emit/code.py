@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
-from ina.switch.emit_c.expressions import Expressions
-from ina.switch.emit_c.layout import Layout
-from ina.switch.emit_c.where import Where
-from ina.switch.emit_c.writer import Writer
+from ina.switch.emit.expressions import Expressions
+from ina.switch.emit.layout import Layout
+from ina.switch.emit.where import Where
+from ina.switch.emit.writer import Writer
 from ina.switch.ir.expr import LValue, StackFieldRef
 from ina.switch.ir.stmt import Block, Stmt
 

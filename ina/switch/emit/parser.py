@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Set as AbstractSet
 
-from ina.switch.emit_c.c_types import container_bits, literal, load_field
-from ina.switch.emit_c.code import Code
-from ina.switch.emit_c.layout import TypeLayout
-from ina.switch.emit_c.where import GENERAL, ON_MAIN
-from ina.switch.emit_c.writer import Writer
+from ina.switch.emit.c_types import container_bits, literal, load_field
+from ina.switch.emit.code import Code
+from ina.switch.emit.layout import TypeLayout
+from ina.switch.emit.where import GENERAL, ON_MAIN
+from ina.switch.emit.writer import Writer
 from ina.switch.errors import UnsupportedProgramError
 from ina.switch.ir.data import Field
 from ina.switch.ir.expr import Expr

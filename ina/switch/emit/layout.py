@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ina.switch.emit_c.c_types import container, literal, load_field
-from ina.switch.emit_c.names import Names
+from ina.switch.emit.c_types import container, literal, load_field
+from ina.switch.emit.memory import Memory
+from ina.switch.emit.names import Names
 from ina.switch.ir.data import STANDARD, FieldArray
 from ina.switch.ir.expr import ArrayFieldRef, FieldRef, InPacket, StackFieldRef
 from ina.switch.ir.program import Program
@@ -43,11 +44,6 @@ class GroupLayout:
     """By register: its member, or element of an array."""
     arrays: Mapping[tuple[str, ...], str]
 
-    @property
-    def local(self) -> str:
-        """The variable that points to it in a block. A loop's own (at_0) are not names of P4."""
-        return f"at_{self.c_name}"
-
     def member(self, register: RegisterRef, counter: str) -> str:
         """The register's member; of a run of registers the one of this iteration."""
         if register.array:
@@ -56,10 +52,11 @@ class GroupLayout:
 
 
 class Layout:
-    """The C names of a plan."""
+    """The C names of a plan, and how its state is reached."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, memory: Memory) -> None:
         self.plan = plan
+        self.memory = memory
         names = Names()
         self.types: dict[str, TypeLayout] = {}
         self.metadata: dict[str, TypeLayout] = {}
@@ -142,9 +139,10 @@ class Layout:
         plan = self.plan.tables_by_name[said.table]
         entry = f"early->{self.table(plan)}"
         if said.actions:
-            test = " || ".join(f"{entry}->action == {action}" for action in said.actions)
+            chosen = self.memory.action(entry)
+            test = " || ".join(f"{chosen} == {action}" for action in said.actions)
             return f"({test} ? {literal(said.value)} : 0)"
-        word = f"{entry}->words[{plan.key_words + said.word}]"
+        word = self.memory.word(plan, entry, said.word)
         return f"(({container(ref.width_bits)}){word})"
 
     def stack_member(self, ref: StackFieldRef) -> str:

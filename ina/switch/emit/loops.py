@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ina.switch.emit_c.c_types import container
-from ina.switch.emit_c.code import Code
-from ina.switch.emit_c.where import InLoop
+from ina.switch.emit.c_types import container
+from ina.switch.emit.code import Code
+from ina.switch.emit.where import InLoop
 from ina.switch.ir.stmt import Block, Loop
 from ina.switch.passes.loops import Condition, Element, LateUse, LoopPlan
 
@@ -40,10 +40,9 @@ def _pointer(to: Code, element: Element) -> str:
     """Points to the element if the index, which it declares, too, is in range."""
     name, group = f"at_{next(to.numbers)}", to.layout.groups[element.group.number]
     to.out.line(f"const uint64_t {name}_index = {to.expr.exact(element.index, 64)};")
-    to.out.line(
-        f"{group.c_name}_slot *restrict const {name} = "
-        f"&{group.local}[ina_min_u64({name}_index, {element.group.size - 1})];"
-    )
+    last = element.group.size - 1
+    at = to.layout.memory.element(group.c_name, f"ina_min_u64({name}_index, {last})")
+    to.out.line(f"{group.c_name}_slot *restrict const {name} = &{at};")
     return name
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ina.switch.emit_c.c_types import container, literal
-from ina.switch.emit_c.code import Code
-from ina.switch.emit_c.hashes import emit_hash
-from ina.switch.emit_c.loops import emit_loop
-from ina.switch.emit_c.tables import emit_apply
-from ina.switch.emit_c.where import Where
+from ina.switch.emit.apply import emit_apply
+from ina.switch.emit.c_types import container, literal
+from ina.switch.emit.code import Code
+from ina.switch.emit.hashes import emit_hash
+from ina.switch.emit.loops import emit_loop
+from ina.switch.emit.where import Where
 from ina.switch.errors import UnsupportedProgramError
 from ina.switch.ir.expr import Const, Expr
 from ina.switch.ir.ranges import range_of
@@ -162,7 +162,8 @@ class Statements(Code):
         if isinstance(index, Const) and inside:
             inside = "false"
             code = "0"
-        return f"{group.local}[{code}].{group.member(register, 'k')}", inside
+        element = self.layout.memory.element(group.c_name, code)
+        return f"{element}.{group.member(register, 'k')}", inside
 
     def _register_read(self, stmt: RegisterRead) -> None:
         element, inside = self._element(stmt.register, stmt.index)
@@ -193,12 +194,10 @@ class Statements(Code):
 
     def _count(self, stmt: Count) -> None:
         counter = next(c for c in self.layout.program.counters if c.name == stmt.counter)
-        name = self.layout.counter(counter.name)
         with self.out.block("", source=stmt.source):
             self.out.line(f"const uint64_t i = {self.expr.exact(stmt.index, 64)};")
             with self.out.block(f"if (INA_LIKELY(i < {counter.size}))"):
-                self.out.line(f"S->{name}[i].packets++;")
-                self.out.line(f"S->{name}[i].bytes += p->length;")
+                self.layout.memory.count(self.out, self.layout.counter(counter.name))
 
     def _exit(self, stmt: Exit) -> None:
         self.out.line("return;", stmt.source)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Set as AbstractSet
 
-from ina.switch.emit_c.code import Code
-from ina.switch.emit_c.layout import Layout
+from ina.switch.emit.code import Code
+from ina.switch.emit.layout import Layout
 from ina.switch.errors import UnsupportedProgramError
 from ina.switch.ir.data import Field
 from ina.switch.ir.expr import FieldRef
