@@ -12,6 +12,7 @@ import random
 from msgspec.structs import replace
 
 from ina.controller.faults import POINTS
+from ina.p4.names import DEFAULT_MODE
 from ina.protocol.coding import CODINGS, MOST_WORKERS
 from ina.protocol.spec import MAX_WORKERS
 from ina.protocol.switch_model import EPOCH_BITS
@@ -21,6 +22,7 @@ from ina.sim.draw_far import far
 from ina.sim.draw_racks import over_racks
 from ina.sim.draw_routing import routed
 from ina.sim.draw_shared import dealt, sharing
+from ina.sim.draw_streams import streaming
 from ina.sim.draw_windows import any_congestion, with_windows
 from ina.sim.scenario import (
     DTYPES,
@@ -48,6 +50,8 @@ _AS_THEY_ARE = 0.5
 """Of the seeds, in which no job's slots change while it runs."""
 _SHARED = 0.4
 """Of the seeds, whose switches run mode ``shared``."""
+_STREAMS = 0.25
+"""Of the others, whose switches run mode ``stream``."""
 _ROOTED = 0.2
 """Of tensors."""
 _CODED = 0.3
@@ -212,7 +216,10 @@ def _with_kinds(seed: int, scenario: Scenario) -> Scenario:
     scenario = _rooted(random.Random(f"{seed} roots"), scenario)
     scenario = _coded(random.Random(f"{seed} wires"), scenario)
     scenario = _thinned(random.Random(f"{seed} densities"), scenario)
-    return _hooked(random.Random(f"{seed} hooks"), scenario)
+    scenario = _hooked(random.Random(f"{seed} hooks"), scenario)
+    rng = random.Random(f"{seed} streams")
+    is_stream = scenario.switch.mode == DEFAULT_MODE and rng.random() < _STREAMS
+    return streaming(rng, scenario) if is_stream else scenario
 
 
 def _rooted(rng: random.Random, scenario: Scenario) -> Scenario:

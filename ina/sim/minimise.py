@@ -76,6 +76,7 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
             others = [one for one in scenario.aggregator if one.job != jobs[i].name]
             yield replace(scenario, job=fewer, fault=rest, aggregator=others)
     yield from _less_shared(scenario)
+    yield from _fewer_streams(scenario)
     if len(faults) > 1:
         yield replace(scenario, fault=[])
     for i in range(len(faults)):
@@ -137,8 +138,20 @@ def _less_shared(scenario: Scenario) -> Iterator[Scenario]:
             yield _without(scenario, {one.name})
 
 
+def _fewer_streams(scenario: Scenario) -> Iterator[Scenario]:
+    """All jobs, or one, as they would be without blocks that are skipped."""
+    if not modes.of(scenario.switch.mode).is_stream:
+        return
+    jobs = scenario.job
+    plain = [replace(job, mode=names.DEFAULT_MODE) for job in jobs]
+    yield replace(scenario, job=plain, switch=SwitchSpec(), fault=_unchanged(scenario))
+    for i, job in enumerate(jobs):
+        if len(jobs) > 1 and modes.of(job.mode).is_stream:
+            yield replace(scenario, job=[*jobs[:i], plain[i], *jobs[i + 1 :]])
+
+
 def _unchanged(scenario: Scenario) -> list[FaultSpec]:
-    """Its faults, without changes to modes that share slots."""
+    """Its faults, without changes to modes of other programs."""
     return [fault for fault in scenario.fault if fault.mode in ("", names.DEFAULT_MODE)]
 
 
@@ -217,6 +230,9 @@ def _smaller_jobs(job: JobSpec) -> Iterator[JobSpec]:
         if tensors[i].density is not None:
             dense = replace(tensors[i], density=None)
             yield replace(job, tensors=[*tensors[:i], dense, *tensors[i + 1 :]])
+        if tensors[i].zeros > 0:
+            full = replace(tensors[i], zeros=0.0)
+            yield replace(job, tensors=[*tensors[:i], full, *tensors[i + 1 :]])
         if tensors[i].wire != "32":
             whole = replace(tensors[i], wire="32")
             yield replace(job, tensors=[*tensors[:i], whole, *tensors[i + 1 :]])

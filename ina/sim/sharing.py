@@ -44,6 +44,12 @@ def _check_refused(job: JobSpec) -> None:
     refuses = modes.of(job.mode).refuses
     if "wire" in refuses and any(tensor.wire != "32" for tensor in job.tensors):
         raise ScenarioError(f"job {job.name!r}: mode {job.mode!r}, wire: {refuses['wire']}")
+    if "verify" in refuses and job.verify not in ("", "off"):
+        raise ScenarioError(f"job {job.name!r}: mode {job.mode!r}, verify: {refuses['verify']}")
+    if modes.of(job.mode).is_stream and job.hook:
+        raise ScenarioError(
+            f"job {job.name!r}: mode {job.mode!r}, hook: its sums are known of other lanes alone"
+        )
     for tensor in job.tensors:
         if not 0.0 <= tensor.zeros <= 1.0:
             raise ScenarioError(f"job {job.name!r}: zeros = {tensor.zeros}: want 0 to 1")

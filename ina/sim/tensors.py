@@ -48,8 +48,9 @@ class Place:
         values = self._dense(spec, rank)
         if spec.zeros > 0.0:
             seed = zlib.crc32(f"{self.seed} {self.job} {self.step} {self.tensor} {rank}".encode())
-            runs = np.random.default_rng(seed).random(-(-spec.elems // _RUN)) < spec.zeros
-            values[np.repeat(runs, _RUN)[: spec.elems]] = 0
+            draws = np.random.default_rng(seed).random(-(-spec.elems // _RUN))
+            for chosen, zero in ((draws < spec.zeros, 0.0), (draws < spec.zeros / 2, -0.0)):
+                values[np.repeat(chosen, _RUN)[: spec.elems]] = zero
         return values
 
     def _dense(self, spec: TensorSpec, rank: int) -> Array:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ina.p4.names import SHARED, STREAM
+
 _COMPILED = "ina/p4/compiled/{}_v1model_{}.json.xz"
 _BUILDS = (64, 256, 360, 1024)
 
@@ -30,7 +32,8 @@ class Bug:
     @property
     def seen_in(self) -> str:
         """Only with switches of this mode can it be seen; empty: with any."""
-        return "shared" if self.name.startswith("shared ") else ""
+        first = self.name.partition(" ")[0]
+        return first if first in (SHARED, STREAM) else ""
 
     @property
     def seen_with(self) -> str:

@@ -26,6 +26,7 @@ from tests.sim.number_bugs import NUMBER_BUGS
 from tests.sim.packed_bugs import PACKED_BUGS
 from tests.sim.resize_bugs import RESIZE_BUGS
 from tests.sim.shared_bugs import SHARED_BUGS
+from tests.sim.stream_bugs import STREAM_BUGS
 from tests.sim.tree_bugs import TREE_BUGS
 
 MOST_SEEDS = 1000
@@ -182,6 +183,7 @@ BUGS = (
     *NUMBER_BUGS,
     *PACKED_BUGS,
     *BLOCK_BUGS,
+    *STREAM_BUGS,
 )
 
 

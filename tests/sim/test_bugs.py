@@ -20,6 +20,7 @@ from tests.sim.number_bugs import NUMBER_BUGS
 from tests.sim.packed_bugs import PACKED_BUGS
 from tests.sim.resize_bugs import RESIZE_BUGS
 from tests.sim.shared_bugs import SHARED_BUGS
+from tests.sim.stream_bugs import STREAM_BUGS
 
 MOST_SEEDS = 1000
 QUICK_SEED = 7
@@ -29,7 +30,7 @@ QUICK = (
     "shared controller: an arc is not given back",
 )
 """Nothing has to be compiled."""
-_ALL = (*SHARED_BUGS, *RESIZE_BUGS, *NUMBER_BUGS, *PACKED_BUGS, *BLOCK_BUGS)
+_ALL = (*SHARED_BUGS, *RESIZE_BUGS, *NUMBER_BUGS, *PACKED_BUGS, *BLOCK_BUGS, *STREAM_BUGS)
 NEW_BUGS = [bug for bug in _ALL if not bug.slows]
 
 

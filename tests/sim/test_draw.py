@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
+from ina.p4.names import POOL, STREAM
 from ina.sim.draw import draw
 from ina.sim.draw_bounded import MOST_HOPS, bounded, hops
 from ina.sim.scenario import (
@@ -21,7 +22,9 @@ from ina.sim.scenario import (
 SEEDS = 300
 KINDS = {
     *("star", "racks", "graph"),
-    *("mode pool", "mode shared", "results of the fabric", "results in rank 0", "several results"),
+    *("mode pool", "mode shared", "mode stream", "stream beside pool"),
+    *("results of the fabric", "results in rank 0", "several results"),
+    *("resize to stream", "zeros", "zeros alone", "a stream without zeros", "a stream in a tree"),
     *("link_down", "pause", "crash", "power_cycle", "controller_kill", "controller_cut"),
     *("resize", "resize to pool", "resize to shared", "windows", "repair", "standby", "quotas"),
     *("far", "epochs wrap", "numbers wrap", "trains", "multicast", "marks", "caps", "traffic"),
@@ -51,6 +54,8 @@ def kinds(it: Scenario) -> Iterator[str]:
         "caps": it.controller.caps != "none",
         "traffic": it.traffic,
         "bits flip": not it.link.frame_check,
+        "stream beside pool": it.switch.mode == STREAM and POOL in [job.mode for job in it.job],
+        "a stream in a tree": it.switch.mode == STREAM and it.topology.kind != "star",
     }
     yield from (name for name, has in named.items() if has)
     for job in it.job:
@@ -64,6 +69,10 @@ def kinds(it: Scenario) -> Iterator[str]:
             yield from (tensor.op, tensor.dtype, "in rows" if tensor.count > 1 else "sum")
             if tensor.root is not None:
                 yield "one rank's"
+            if job.mode == STREAM and tensor.zeros == 0.0:
+                yield "a stream without zeros"
+            if tensor.zeros > 0.0:
+                yield "zeros" if tensor.zeros < 1.0 else "zeros alone"
             if tensor.elems == 0:
                 yield "nothing"
             if tensor.density is not None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from ina.p4 import names
 from ina.sim.errors import ScenarioError
+from ina.sim.minimise import minimise
 from ina.sim.reading import check
 from ina.sim.run import Simulation
 from ina.sim.scenario import (
     Dtype,
+    FaultSpec,
     JobSpec,
     LinkSpec,
     Scenario,
@@ -88,6 +91,8 @@ def test_what_all_ranks_have_zeros_in_is_not_sent() -> None:
         ({"tensors": [TensorSpec(elems=9, wire="16")]}, "mode 'stream', wire: values travel"),
         ({"tensors": [TensorSpec(elems=9, zeros=1.5)]}, r"zeros = 1\.5: want 0 to 1"),
         ({"tensors": [TensorSpec(elems=9, density=0.5)]}, "density: lanes find blocks"),
+        ({"verify": "keyed"}, "mode 'stream', verify: a sum of checks"),
+        ({"tensors": [TensorSpec(elems=9)], "hook": "topk"}, "mode 'stream', hook: its sums"),
     ],
 )
 def test_what_it_has_not_is_refused(job: dict[str, Any], says: str) -> None:
@@ -95,6 +100,30 @@ def test_what_it_has_not_is_refused(job: dict[str, Any], says: str) -> None:
     scenario = Scenario(switch=SwitchSpec(mode=names.STREAM), job=[spec])
     with pytest.raises(ScenarioError, match=says):
         check(scenario)
+
+
+def test_a_scenario_that_fails_is_made_small() -> None:
+    """To one job, which is a stream, and has zeros, only where that matters."""
+    tensor = TensorSpec(elems=300, zeros=0.5)
+    jobs = [
+        JobSpec(name=name, workers=2, mode=names.STREAM, hosts=["h1", "h2"], tensors=[tensor])
+        for name in "ab"
+    ]
+    change = FaultSpec(what="resize", where="a", every_ms=5.0, mode=names.POOL)
+    switch = SwitchSpec(mode=names.STREAM)
+    scenario = Scenario(switch=switch, job=jobs, fault=[change])
+    check(scenario)
+
+    def small(fails: Callable[[Scenario], bool]) -> tuple[Scenario, JobSpec]:
+        least = minimise(scenario, fails)
+        (job,) = least.job
+        return least, job
+
+    any_job, one = small(lambda _it: True)
+    assert (any_job.switch.mode, one.mode, one.tensors[0].zeros) == (names.POOL, names.POOL, 0.0)
+    stream, one = small(lambda it: any(job.mode == names.STREAM for job in it.job))
+    assert (stream.switch.mode, one.mode, one.tensors[0].zeros) == (switch.mode, switch.mode, 0.0)
+    assert (any_job.fault, stream.fault) == ([], [])
 
 
 def test_it_wants_its_program() -> None:

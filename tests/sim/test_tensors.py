@@ -30,3 +30,15 @@ def test_tensors_of_a_density_have_blocks_of_zeros_of_either_sign() -> None:
     assert min(unions) < 20  # the same on all ranks
     assert max(unions) > 25
     assert signed > 0
+
+
+def test_runs_of_zeros_are_of_either_sign_and_each_rank_has_its_own() -> None:
+    spec = TensorSpec(elems=25_000, zeros=0.8)
+    parts = [Place(7, "job", 0, 0).values(spec, rank) for rank in range(2)]
+    runs = [(part[: 97 * 256].reshape(97, 256) == 0).all(axis=1) for part in parts]
+    assert all(60 < run.sum() < 95 for run in runs)
+    assert (runs[0] != runs[1]).any()
+    for part, run in zip(parts, runs, strict=True):
+        signs = np.signbit(part[: 97 * 256].reshape(97, 256)[run])
+        assert 20 < signs.all(axis=1).sum() < 60
+        assert (signs.all(axis=1) == signs.any(axis=1)).all()
