@@ -9,6 +9,7 @@ putting it back is a step of local search.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -212,6 +213,8 @@ class Choices:
 
         Returns how many, at most ``moves``. ``movable``: names of jobs; by default all.
         """
+        if math.isinf(self.step_s):
+            return 0  # what others have on what is down, which no move here makes less
         names = list(self.chosen if movable is None else movable)
         scale = STEEPEST / max(self.step_s, 1e-30)
         made = 0

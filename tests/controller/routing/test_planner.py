@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -155,6 +156,25 @@ def test_more_of_what_others_load_moves_trees_away() -> None:
     assert planner.change(network, others) == []
     planner.polish(moves=8)
     assert {it.tree.root for it in planner.stripes("train")} == {network.place("spine2")}
+
+
+def test_others_that_stay_on_what_is_down_are_nothing_to_move_for() -> None:
+    """Of a mode whose jobs keep their trees, say. Prices would be no numbers."""
+    network = network_of(leaf_spine(2, 2, 2))
+    cut = _link(network, "leaf1", "spine1")
+    others = loads_of(network, (), Plan())
+    others.cables[cut] = 10.0
+    planner = Planner(network, others=others)
+    planner.arrive([Demand("train", (0, 2))])
+    planner.change(network.without([cut], []), others)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert planner.polish(moves=8) == 0
+    assert {it.tree.root for it in planner.stripes("train")} == {network.place("spine2")}
+    planner.depart("train")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert planner.polish(moves=8) == 0
 
 
 def test_a_large_fat_tree_stays_near_the_bound_while_jobs_go_and_links_fail() -> None:
