@@ -14,6 +14,14 @@ from ina.bench.testbed import Testbed, own_switch, records
 
 _WORKER = "ina.bench.torch.embedding"
 _START_UP_S = 300.0
+_OVERTIME = 8.0
+"""Times ``seconds``: the most that few samples may take."""
+_SLOW = 10.0
+"""Times the limit: a turn of a machine whose cores others use as well."""
+_UNSHAPED_RATE = 1e9
+"""Bits a second that a link without a rate has at least, for a deadline."""
+LEAST_SAMPLES = 3
+"""Of each way, where there is time for them."""
 WAYS = ("ina sparse", "gloo sparse", "ina dense", "gloo dense")
 
 
@@ -29,8 +37,18 @@ class EmbeddingOrder:
     """The k-th most frequent row is looked up k to the power of this times less often."""
     repeats: int
     seconds: float
-    """Upper bound of all samples."""
+    """Upper bound of all samples, and of a first turn; eight times as long for the first three."""
     spoil: int
+
+    def goes_on(self, turns: int, spent_s: float) -> bool:
+        """Whether there is time for one more turn, of a sample of each way.
+
+        ``turns``: those measured, after a first one, whose samples count where no other has time.
+        ``spent_s``: on all of them.
+        """
+        turn_s = spent_s / (turns + 1)
+        until_s = self.seconds * (1 if turns >= LEAST_SAMPLES else _OVERTIME)
+        return turns < self.repeats and spent_s + turn_s <= until_s
 
 
 @dataclass(frozen=True)
@@ -69,10 +87,21 @@ def measure(testbed: Testbed, order: EmbeddingOrder, values: int) -> list[Embedd
         _WORKER,
         order,
         count=1,
-        timeout_s=_START_UP_S + 8 * order.seconds,
+        timeout_s=deadline_s(testbed, order, values),
         environ=own_switch(testbed, values=values),
     )
     return [_row(testbed, order, values, record, way) for way in WAYS]
+
+
+def deadline_s(testbed: Testbed, order: EmbeddingOrder, values: int) -> float:
+    """Of all samples: start-up, the time for few, and two turns of which nobody knew how long."""
+    workers, lookups = testbed.workers, min(order.rows, order.lookups)
+    union_rows = min(order.rows, workers * order.lookups)
+    wires = [_wire_bytes(order, values, workers, union_rows, way) for way in WAYS]
+    gathered = (workers - 1) * lookups * (4 * order.columns + 8)
+    turn_bytes = sum(gathered if wire is None else wire for wire in wires)
+    turn_s = _SLOW * limits.link_s(turn_bytes, testbed.rate_bit_s or _UNSHAPED_RATE)
+    return _START_UP_S + _OVERTIME * order.seconds + 2 * turn_s
 
 
 def _row(
@@ -115,6 +144,20 @@ def _wire_bytes(
     if way == "gloo dense":
         return limits.ring_wire_bytes(4 * elems, workers)
     return None
+
+
+def why_few(rows: Sequence[EmbeddingRow], seconds: float) -> list[str]:
+    """Where there was no time for LEAST_SAMPLES: a line for each number of workers."""
+    found = []
+    for workers in dict.fromkeys(row.workers for row in rows):
+        ways = [row for row in rows if row.workers == workers]
+        samples, turn_s = min(row.samples for row in ways), sum(row.time_s for row in ways)
+        if samples < LEAST_SAMPLES:
+            found.append(
+                f"samples: {samples} of each way with {workers} workers, where {LEAST_SAMPLES} are"
+                f" wanted: one of each takes {turn_s:.1f} s, and --seconds is {seconds:g}"
+            )
+    return found
 
 
 def ratios(rows: Sequence[EmbeddingRow], link: str) -> list[Ratio]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ina.emulate.errors import JobFailedError
 from ina.emulate.namespaces import processes
-from ina.emulate.processes import Logged, describe, environment, last_line
+from ina.emulate.processes import Logged, describe, environment, last_line, last_words
 from ina.emulate.remains import HostState, State
 from ina.emulate.waiting import Waiting
 from ina.emulate.wiring import DATA_INTERFACE
@@ -211,9 +211,11 @@ def _await(
         code = failed.process.poll()
         assert code is not None
         raise JobFailedError(f"{failed.what}: {describe(code)}: {last_line(failed.log)}")
-    late = [f"{rank.what} (see {rank.log})" for rank in running]
-    if late:
-        raise DeadlineError(f"not done after {timeout_s:g} s: {', '.join(late)}")
+    if running:
+        late = [f"{rank.what} (see {rank.log})" for rank in running]
+        words = last_words(running[0].log)
+        said = f"; {running[0].what} said last: {words}" if words else ""
+        raise DeadlineError(f"not done after {timeout_s:g} s: {', '.join(late)}{said}")
 
 
 class _Tail:

@@ -84,12 +84,18 @@ def describe(code: int) -> str:
 
 
 def last_line(log: Path) -> str:
-    """The log's last line that is not empty."""
+    """The log's last line that is not empty, and where the others are."""
+    words = last_words(log)
+    return f"{words} (see {log})" if words else f"see {log}"
+
+
+def last_words(log: Path) -> str:
+    """The log's last line that is not empty; empty: there is none."""
     with log.open("rb") as source:
         source.seek(max(0, source.seek(0, os.SEEK_END) - _TAIL_BYTES))
         lines = [line.strip() for line in source.read().decode("utf-8", "replace").splitlines()]
     said = [line for line in lines if line]
-    return f"{said[-1]} (see {log})" if said else f"see {log}"
+    return said[-1] if said else ""
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

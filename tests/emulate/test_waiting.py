@@ -22,8 +22,15 @@ def test_the_last_of_a_group_are_named_again_and_again(caplog: pytest.LogCapture
     ]
 
 
+@pytest.mark.parametrize(
+    ("said", "told"), [("step 3\nstep 4\n", "; rank 1 on h2 said last: step 4"), ("", "")]
+)
 def test_a_job_that_is_late_names_its_ranks_and_their_logs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    said: str,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(processes, "within", lambda space, arguments: arguments)
     monkeypatch.setattr(waiting, "FIRST_S", 0.1)
@@ -37,6 +44,7 @@ def test_a_job_that_is_late_names_its_ranks_and_their_logs(
         )
         for rank, command in enumerate((["true"], ["sleep", "600"]))
     ]
+    ranks[1].log.write_text(said)
     try:
         tail = job._Tail(ranks[0].log, lambda text: None)
         with pytest.raises(DeadlineError) as late:
@@ -44,5 +52,6 @@ def test_a_job_that_is_late_names_its_ranks_and_their_logs(
     finally:
         for rank in ranks:
             rank.stop()
-    assert str(late.value) == f"not done after 1 s: rank 1 on h2 (see {tmp_path / '1.log'})"
+    log = tmp_path / "1.log"
+    assert str(late.value) == f"not done after 1 s: rank 1 on h2 (see {log}){told}"
     assert caplog.messages[0].startswith("waiting for rank 1 on h2 to end: rank 0 on h1 ended ")

@@ -21,8 +21,6 @@ from ina.bench.embedding import WAYS, EmbeddingOrder
 from ina.bench.testbed import asked_of
 from ina.torch.env import Settings
 
-_WARM_UP = 1
-_LEAST = 3
 _MODULUS = 7
 """Gradients are whole numbers below it: each way sums them exactly."""
 
@@ -93,22 +91,25 @@ class Turns:
         return int(self._total._nnz())
 
     def measure(self) -> None:
-        """Samples until there are enough, or the time is over."""
+        """Samples until there are enough, or the time is over: one of each way in any case."""
+        begun, turns = time.perf_counter(), 0
         for name, way in self.ways.items():
-            for _ in range(_WARM_UP):
-                self._check(way, self._sample(name, way))
-            way.times_s.clear()
-        begun = time.perf_counter()
-        for turn in range(self._order.repeats):
+            self._check(way, self._sample(name, way))
+        while self._agreed(self._order.goes_on(turns, time.perf_counter() - begun)):
             for name, way in self.ways.items():
+                if not turns:  # the first one was to warm up
+                    way.times_s.clear()
                 self._sample(name, way)
-            late = time.perf_counter() - begun > self._order.seconds and turn + 1 >= _LEAST
-            said = torch.tensor([int(late)])
-            dist.broadcast(said, 0, group=self._gloo)
-            if said.item():
-                break
+            turns += 1
+
+    def _agreed(self, here: bool) -> bool:
+        """Rank 0's answer."""
+        said = torch.tensor([int(here)])
+        dist.broadcast(said, 0, group=self._gloo)
+        return bool(said.item())
 
     def _sample(self, name: str, way: Sampled) -> torch.Tensor:
+        print(f"{name}: sample {len(way.times_s) + 1}", flush=True)  # a log tells who was late
         backend, form = name.split()
         tensor = (self._sparse if form == "sparse" else self._dense).clone()
         group = None if backend == "ina" else self._gloo

@@ -39,7 +39,10 @@ class EmbeddingOptions(ComparedOptions):
     values: ValuesOption = 0
     unicast: UnicastOption = False
     repeats: Annotated[int, typer.Option(help="Samples of each, at most.")] = 5
-    seconds: Annotated[float, typer.Option(help="Upper bound of a number of workers.")] = 60.0
+    seconds: Annotated[
+        float,
+        typer.Option(help="Upper bound of a number of workers; eight times, for three samples."),
+    ] = 60.0
     spoil: SpoilOption = 0
 
 
@@ -101,4 +104,5 @@ def embedding(asked: EmbeddingOptions) -> Found:
         },
         rows=rows_of(rows),
         ratios=bench.ratios(rows, asked.link),
+        notes=bench.why_few(rows, asked.seconds),
     )
