@@ -55,8 +55,11 @@ def _compares_signed(program: dict[str, Any]) -> None:
 
 
 def _does_not_clear(program: dict[str, Any]) -> None:
-    """The zeros that a packet stands for which says `next` alone."""
-    _without(action(program, "expand.expand"), "= 0;")
+    """A packet that says `next` alone has the slot's first value, not zero."""
+    value_0 = action(program, "accumulate.read_values")["primitives"][0]["parameters"][1:]
+    for step in action(program, "expand.expand")["primitives"]:
+        if step["op"] == "assign" and step["parameters"][0]["value"] == ["values", "v0"]:
+            step["op"], step["parameters"] = "register_read", [step["parameters"][0], *value_0]
 
 
 def _does_not_expand(program: dict[str, Any]) -> None:
@@ -68,7 +71,7 @@ def _does_not_expand(program: dict[str, Any]) -> None:
 
 def _without(found: dict[str, Any], words: str) -> None:
     def says(step: dict[str, Any]) -> bool:
-        return words.rstrip(";") in step["source_info"]["source_fragment"]
+        return words in step["source_info"]["source_fragment"]
 
     assert any(map(says, found["primitives"])), words
     found["primitives"] = [step for step in found["primitives"] if not says(step)]
