@@ -148,6 +148,30 @@ def test_results_are_within_the_documented_bound(
     assert (off <= packed.error_bound(parts, op, 16, coding)).all()
 
 
+@settings(max_examples=examples(100), deadline=None)
+@given(blocks)
+def test_rounding_to_the_nearest_prefers_no_sign(
+    drawn_as: tuple[np.dtype[Any], int, int, tuple[int, int]],
+) -> None:
+    """Else gradients, of which as many are negative as positive, would drift."""
+    dtype, size, seed, (bits, workers) = drawn_as
+    block, exponent = drawn(dtype, size, seed), 127 + 2
+    if size > 3:  # half a step, between two that are as near
+        step = 4.0 / (2 ** ((column_limit(bits, workers) + 1).bit_length() - 1))
+        block[:4] = np.array([0.5, 1.5, -0.5, -2.5]) * step
+    for kernels in KERNELS:
+        there, back = (
+            unpack(
+                kernels,
+                pack(kernels, one, bits, exponent, workers),
+                (dtype, size),
+                *(bits, exponent, workers),
+            ).astype(np.float64)
+            for one in (block, -block)
+        )
+        assert there.tolist() == (-back).tolist()
+
+
 def test_rounding_by_chance_is_right_on_average_and_another_on_each_rank() -> None:
     values = np.full(20_000, 2.25, np.float32)
     for kernels in KERNELS:
