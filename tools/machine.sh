@@ -55,6 +55,8 @@ elif [ "$what" = fuzz ]; then
 else
     command -v tshark >/dev/null || want tshark
     command -v ip >/dev/null || want iproute2
+    command -v clang >/dev/null || want clang # for BPF: device xdp
+    ldconfig -p 2>/dev/null | grep -q 'libbpf\.so\.1 ' || want libbpf1
     # Debian has initdb not on PATH, but pg_ctlcluster.
     command -v pg_ctlcluster >/dev/null || command -v initdb >/dev/null || want postgresql
 fi

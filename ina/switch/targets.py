@@ -6,8 +6,14 @@ from pathlib import Path
 
 from ina.switch.c_target.target import CTarget
 from ina.switch.target import Target
+from ina.switch.xdp.target import XdpTarget
 
 
 def default_target(cache_dir: Path | None = None) -> Target:
     """``cache_dir``: where images are kept; None: ``$XDG_CACHE_HOME/ina`` or ``~/.cache/ina``."""
     return CTarget(cache_dir)
+
+
+def xdp_target(cache_dir: Path | None = None) -> Target:
+    """This machine's kernel. ``cache_dir``: as of :func:`default_target`."""
+    return XdpTarget(cache_dir)

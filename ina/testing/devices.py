@@ -1,4 +1,4 @@
-"""Devices by name, as on a command line: model, soft, soft-veth, bmv2 or HOST:PORT[,DEVICE_ID]."""
+"""Devices by name, as on a command line: model, soft, soft-veth, xdp, bmv2 or HOST:PORT[,ID]."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from ina.testing.bmv2_device import Bmv2Device
 from ina.testing.device import Device
 from ina.testing.model_device import ModelDevice
 from ina.testing.p4runtime_device import P4RuntimeDevice
-from ina.testing.soft_device import SoftDevice, SoftVethDevice
+from ina.testing.soft_device import SoftDevice, SoftVethDevice, XdpDevice
 from ina.testing.wire import SocketWire
 
 BY_NAME: dict[str, Callable[[str], Device]] = {
     "model": ModelDevice,
     "soft": SoftDevice,
     "soft-veth": SoftVethDevice,
+    "xdp": XdpDevice,
     "bmv2": Bmv2Device,
 }
 

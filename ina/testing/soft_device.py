@@ -12,7 +12,7 @@ from ina.switch.pipeline import Pipeline
 from ina.switch.ports import AfPacketPort
 from ina.switch.server import SoftSwitch
 from ina.switch.target import Target
-from ina.switch.targets import default_target
+from ina.switch.targets import default_target, xdp_target
 from ina.tables.entities import ProgramFiles
 from ina.tables.values import AnyItem, Count, CounterRef, Group
 from ina.testing.control_plane import P4RuntimeClient
@@ -25,6 +25,8 @@ from ina.testing.straight import StraightClient
 
 PORTS = 34
 """Cables of a device on interfaces: 32 workers, and two strangers."""
+XDP_FRAME_BYTES = (14, 3521)
+"""What an Ethernet interface gives, and a page holds beside what the kernel keeps there."""
 _DEVICE_ID = 1
 
 
@@ -126,6 +128,26 @@ class SoftDevice:
 
     def _install(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
+
+
+class XdpDevice(SoftDevice):
+    """The same with the program in this machine's kernel, which runs it on frames in memory. No
+    queue is visible there."""
+
+    name = "xdp"
+    abilities = frozenset({Ability.CPU_PORT})
+    frame_bytes = range(*XDP_FRAME_BYTES)
+
+    def __init__(self, mode: str = names.DEFAULT_MODE) -> None:
+        """Raises DeviceError: this machine cannot."""
+        if why := cannot_run_xdp():
+            raise DeviceError(f"device xdp {why}")
+        super().__init__(mode, target=xdp_target())
+
+
+def cannot_run_xdp() -> str:
+    """Why this machine has no device xdp; empty: it has."""
+    return xdp_target().trouble()
 
 
 class SoftVethDevice(P4RuntimeDevice):

@@ -12,11 +12,13 @@ from ina.testing.bmv2_device import cannot_run_bmv2
 from ina.testing.device import Device
 from ina.testing.devices import open_device
 from ina.testing.links import cannot_link
+from ina.testing.soft_device import cannot_run_xdp
 
 
 def why_not(name: str) -> str:
     """Why this machine cannot run a device; empty: it can."""
-    return {"soft-veth": cannot_link, "bmv2": cannot_run_bmv2}.get(name, lambda: "")()
+    asked = {"soft-veth": cannot_link, "xdp": cannot_run_xdp, "bmv2": cannot_run_bmv2}
+    return asked.get(name, lambda: "")()
 
 
 def started(name: str, port_map: str = "", mode: str = names.POOL) -> Iterator[Device]:
@@ -43,6 +45,18 @@ def soft() -> Iterator[Device]:
 def soft_veth() -> Iterator[Device]:
     """The whole soft switch, on virtual cables."""
     yield from started("soft-veth")
+
+
+@pytest.fixture(scope="session")
+def xdp() -> Iterator[Device]:
+    """The kernel."""
+    yield from started("xdp")
+
+
+@pytest.fixture(scope="session")
+def xdp_stream() -> Iterator[Device]:
+    """The kernel, with mode stream's program."""
+    yield from started("xdp", mode=names.STREAM)
 
 
 @pytest.fixture(scope="session")

@@ -52,6 +52,13 @@ DEVICES = {
     "model_stream": of_mode(STREAM_CASES),
     "soft_stream": STREAM_CASES if LONG else of_mode(STREAM_CASES),
     "soft_veth": all_cases(SMALLEST),
+    # Each case has the kernel verify the program anew.
+    "xdp": whole(CASES, 64, 256, 360) if LONG else whole(CASES, SMALLEST)[::5],
+    "xdp_stream": of_mode(STREAM_CASES)
+    if LONG
+    else [
+        case for case in STREAM_CASES if case.values == SMALLEST and case.name.startswith("stream/")
+    ],
     "bmv2": whole(CASES, 64, 256),
     "bmv2_shared": of_mode(SHARED_CASES),
     "bmv2_stream": [case for case in STREAM_CASES if case.values == SMALLEST],

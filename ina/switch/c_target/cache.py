@@ -26,7 +26,11 @@ from ina.switch.errors import CompilationError, CompilerMissingError
 _log = logging.getLogger(__name__)
 
 SWITCH = Path(__file__).parent.parent
-INCLUDES = ("-I", str(SWITCH / "emit_c" / "runtime"), "-I", str(SWITCH))
+INCLUDES = tuple(
+    word
+    for folder in (SWITCH / "emit_c" / "runtime", SWITCH / "emit" / "runtime", SWITCH)
+    for word in ("-I", str(folder))
+)
 """Options of the compiler: where the headers are that generated C includes."""
 GENERATOR_FOLDERS = ("ir", "passes", "emit", "emit_c")
 """What makes C of a program, all of it part of the digest."""

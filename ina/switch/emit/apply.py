@@ -26,7 +26,7 @@ def emit_apply(to: Code, stmt: Apply) -> None:
         else:
             look_up(to, plan, f"{memory.entry_type}const entry")
         if table.has_direct_counter:
-            memory.count_hit(out, "entry")
+            memory.count_hit(out, name, "entry")
         args, action = memory.words(plan, "entry"), memory.action("entry")
         if to.where.fixed and plan.is_fixed:
             args, action = f"fixed->{name}_args", f"fixed->{name}_action"

@@ -89,8 +89,8 @@ class Expressions:
         """Bits ahead of the cursor; the parser has checked that they are there."""
         offset, width = expr.offset_bits, expr.width_bits
         if offset % 8 == 0 and width % 8 == 0 and width <= 64:
-            return f"ina_load(cursor + {offset // 8}, {width // 8})"
-        return f"ina_load_bits(cursor, {offset}, {width})"
+            return f"ina_load({self._layout.frame.at_cursor} + {offset // 8}, {width // 8})"
+        return f"ina_load_bits({self._layout.frame.at_cursor}, {offset}, {width})"
 
     # -- Booleans --
 

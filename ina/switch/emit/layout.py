@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ina.switch.emit.c_types import container, literal, load_field
+from ina.switch.emit.frame import Frame
 from ina.switch.emit.memory import Memory
 from ina.switch.emit.names import Names
 from ina.switch.ir.data import STANDARD, FieldArray
@@ -52,11 +53,12 @@ class GroupLayout:
 
 
 class Layout:
-    """The C names of a plan, and how its state is reached."""
+    """The C names of a plan, and how its state and its packets are reached."""
 
-    def __init__(self, plan: Plan, memory: Memory) -> None:
+    def __init__(self, plan: Plan, memory: Memory, frame: Frame) -> None:
         self.plan = plan
         self.memory = memory
+        self.frame = frame
         names = Names()
         self.types: dict[str, TypeLayout] = {}
         self.metadata: dict[str, TypeLayout] = {}
@@ -90,7 +92,7 @@ class Layout:
         header = self.program.headers[name]
         if header.stack:
             return f"{self.stack(header.stack)}[{header.stack_index}]"
-        where = "p->arrays->" if name in self.plan.apart else "p->"
+        where = self.frame.arrays if name in self.plan.apart else "p->"
         return where + self._headers[name]
 
     def valid(self, name: str) -> str:
@@ -100,22 +102,26 @@ class Layout:
             return f"{self.stack(header.stack)}_valid[{header.stack_index}]"
         return f"p->{self._headers[name]}_valid"
 
-    def wire(self, name: str) -> str:
-        """Where the header stood in the packet; else NULL, or zeros where fields are read."""
+    def place(self, name: str) -> str:
+        """The variable that says where the header stood in the packet, as of :class:`Frame`."""
         return f"p->{self._headers[name]}_wire"
+
+    def wire(self, name: str) -> str:
+        """A pointer to the bytes there."""
+        return self.frame.bytes_at.format(self.place(name))
 
     def kept_in(self, header: str) -> str:
         """Where the values of a late array are, host order; NULL: as they came, in the packet."""
         return f"p->{self._headers[header]}_kept_in"
 
-    def wire_before(self, name: str) -> str:
-        """What :meth:`wire` is before the header was extracted: fields read in place are 0."""
+    def place_before(self, name: str) -> str:
+        """What :meth:`place` is before the header was extracted: fields read in place are 0."""
         in_place = self.plan.uses[self.program.headers[name].type.name].in_place
-        return "ina_zeros" if in_place else "NULL"
+        return self.frame.zeros if in_place else self.frame.nowhere
 
     def stack(self, name: str) -> str:
         """The array of a stack; ``_valid`` and ``_next`` are its companions."""
-        return f"p->arrays->{self._headers[name]}"
+        return f"{self.frame.arrays}{self._headers[name]}"
 
     def type_of(self, header: str) -> TypeLayout:
         """Layout of an instance's type."""

@@ -35,8 +35,8 @@ class Memory(ABC):
         """A pointer to all of them."""
 
     @abstractmethod
-    def count_hit(self, out: Writer, entry: str) -> None:
-        """Counts the packet with an entry."""
+    def count_hit(self, out: Writer, table: str, entry: str) -> None:
+        """Counts the packet with an entry of the table."""
 
     @abstractmethod
     def count(self, out: Writer, counter: str) -> None:

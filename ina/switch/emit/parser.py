@@ -105,12 +105,12 @@ class _Parser(ABC):
             )
         with out.block("", source=stmt.source):
             self._enough(header_type.width_bits)
-            out.line("const uint8_t *const at = cursor;")
+            out.line(f"const uint8_t *const at = {self._layout.frame.at_cursor};")
             out.line("(void)at;")
             self._load(stmt.name, header, self._layout.types[header_type.name])
             out.line(f"{valid} = 1;")
             if not stmt.stack and not self._program.headers[stmt.name].stack:
-                out.line(f"{self._layout.wire(stmt.name)} = at;")
+                out.line(f"{self._layout.place(stmt.name)} = {self._layout.frame.here};")
             if stmt.stack:
                 out.line(f"{name}_next++;")
             out.line(f"cursor += {size};")
@@ -141,8 +141,8 @@ class _General(_Parser):
         out, errors, start = self._out, self._program.errors, self._program.start_state
         out.line("/* Leaves the cursor behind the last header; returns the parser error. */")
         with out.block("INA_INLINE uint32_t parse(packet *const p)"):
-            out.line("const uint8_t *cursor = p->data;")
-            out.line("const uint8_t *const end = p->data + p->length;")
+            for declaration in self._layout.frame.begin:
+                out.line(declaration)
             out.line(f"uint32_t error = {errors.get('NoError', 0)};")
             out.line("uint32_t steps = 0;")
             out.line("(void)steps;")
@@ -151,7 +151,7 @@ class _General(_Parser):
             for plan in self._layout.plan.states:
                 self._state(plan)
             out.line("done:")
-            out.line("p->offset = (uint32_t)(cursor - p->data);")
+            out.line(f"p->offset = {self._layout.frame.offset};")
             out.line("return error;")
         out.line()
 
@@ -229,14 +229,14 @@ class _Main(_Parser):
                 first, size = window.first_byte, len(window.mask)
                 at = f"p->data + {first}, wanted_{first}, mask_{first}, {size}"
                 out.line(f"if (INA_UNLIKELY(!ina_matches({at}))) return false;")
-            out.line("const uint8_t *cursor = p->data;")
-            out.line("const uint8_t *const end = p->data + p->length;")
+            for declaration in self._layout.frame.begin:
+                out.line(declaration)
             out.line("(void)end;")
             for step in main.steps:
                 out.line(f"// {step.plan.state.name}", step.plan.state.source)
                 self._body(step.plan)
                 self._stay(step)
-            out.line("p->offset = (uint32_t)(cursor - p->data);")
+            out.line(f"p->offset = {self._layout.frame.offset};")
             out.line("return true;")
         out.line()
 

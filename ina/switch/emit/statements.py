@@ -41,13 +41,17 @@ class Statements(Code):
 
     def at(self, where: Where) -> Statements:
         """The same for another place."""
-        return Statements(self.layout, self.out, where, self.numbers)
+        return type(self)(self.layout, self.out, where, self.numbers)
+
+    def emit(self, stmt: Stmt) -> None:
+        """One statement. Raises UnsupportedProgramError."""
+        _EMITTERS[type(stmt)](self, stmt)
 
     def block(self, block: Block) -> None:
         """All statements, in order."""
         for stmt in block:
             try:
-                _EMITTERS[type(stmt)](self, stmt)
+                self.emit(stmt)
             except UnsupportedProgramError as error:
                 if error.source or not str(stmt.source):
                     raise
@@ -77,8 +81,9 @@ class Statements(Code):
             self._copy(target, target_valid, value, value_valid, value_exists, stmt)
         if stmt.target.index is None and not self._in_stack(stmt.target.name):
             from_packet = stmt.value.index is None and not self._in_stack(stmt.value.name)
-            wire = self.layout.wire(stmt.value.name) if from_packet else "NULL"
-            self.out.line(f"{self.layout.wire(stmt.target.name)} = {wire};")
+            nowhere = self.layout.frame.nowhere
+            place = self.layout.place(stmt.value.name) if from_packet else nowhere
+            self.out.line(f"{self.layout.place(stmt.target.name)} = {place};")
 
     def _in_stack(self, header: str) -> bool:
         return bool(self.layout.program.headers[header].stack)
@@ -108,12 +113,13 @@ class Statements(Code):
             self.out.line(f"{prefix}{valid} = 0;", stmt.source)
             return
         with self.out.block(f"if ({guard}!{valid})", source=stmt.source):
-            self.out.line(f"{header} = (__typeof__({header})){{0}};")
+            self.out.line(f"INA_CLEAR({header});")
             self.out.line(f"{valid} = 1;")
             if count:
                 self.out.line(count)
             if stmt.header.index is None and not self._in_stack(stmt.header.name):
-                self.out.line(f"{self.layout.wire(stmt.header.name)} = NULL;")
+                nowhere = self.layout.frame.nowhere
+                self.out.line(f"{self.layout.place(stmt.header.name)} = {nowhere};")
 
     def _counted(self, stmt: SetValid) -> str:
         """As BMv2, which counts these headers, but none that are copied, pushed or popped."""

@@ -8,6 +8,7 @@ from ina.switch.emit.c_types import load_field
 from ina.switch.emit.layout import TypeLayout
 from ina.switch.emit.writer import Writer
 from ina.switch.ir.data import Field
+from ina.switch.passes.storage import array_names
 
 
 def emit_store(
@@ -86,3 +87,21 @@ def _member(layout: TypeLayout, header: str, field: Field) -> str:
     """The field's value; one that nobody touches is 0 unless it came from the packet."""
     name = layout.members.get(field.name)
     return f"{header}.{name}" if name else "(ina_u128)0"
+
+
+def copy_unwritten(layout: TypeLayout, wire: str, written: AbstractSet[str], out: Writer) -> None:
+    """The header's bytes as they came, except arrays that are stored anyway."""
+    header_type = layout.storage.type
+    start, end = 0, header_type.width_bits // 8
+    for array in layout.arrays:
+        first = header_type.fields[array.first].offset_bits // 8
+        if not written.isdisjoint(array_names(header_type, array)):
+            copy_bytes(start, first, wire, out)
+            start = first + array.count * array.width_bits // 8
+    copy_bytes(start, end, wire, out)
+
+
+def copy_bytes(start: int, end: int, wire: str, out: Writer) -> None:
+    """Those from .. to."""
+    if end > start:
+        out.line(f"memcpy(at + {start}, {wire} + {start}, {end - start});")

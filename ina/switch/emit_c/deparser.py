@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
-
-from ina.switch.emit.layout import Layout, TypeLayout
-from ina.switch.emit.store import emit_store
+from ina.switch.emit.layout import Layout
+from ina.switch.emit.store import copy_bytes, copy_unwritten, emit_store
 from ina.switch.emit.writer import Writer
 from ina.switch.passes.late_arrays import LateArray
 from ina.switch.passes.plan import MainPath
@@ -41,7 +39,7 @@ def _emit_deparse_main(layout: Layout, out: Writer, main: MainPath) -> None:
                 continue
             with out.block(f"if ({' && '.join(layout.valid(name) for name in run)})"):
                 sizes = [layout.program.headers[name].type.width_bits // 8 for name in run]
-                _copy_bytes(0, sum(sizes), layout.wire(run[0]), out)
+                copy_bytes(0, sum(sizes), layout.wire(run[0]), out)
                 for name, size in zip(run, sizes, strict=True):
                     _store_written(layout, out, name)
                     out.line(f"at += {size};")
@@ -72,7 +70,7 @@ def _emit_header(layout: Layout, out: Writer, name: str, late: LateArray | None 
             wire, written = layout.wire(name), plan.uses[header_type.name].written
             always = name not in plan.created
             with out.block("" if always else f"if ({wire})"):
-                _copy_unwritten(type_layout, wire, written, out)
+                copy_unwritten(type_layout, wire, written, out)
                 rest = written - set(array_names(header_type, late.array)) if late else written
                 emit_store(type_layout, layout.header(name), out, rest, wire)
                 if late and late.is_written:
@@ -104,20 +102,3 @@ def _store_written(layout: Layout, out: Writer, name: str) -> None:
     header_type = layout.program.headers[name].type
     written = layout.plan.uses[header_type.name].written
     emit_store(layout.types[header_type.name], layout.header(name), out, written, layout.wire(name))
-
-
-def _copy_unwritten(layout: TypeLayout, wire: str, written: AbstractSet[str], out: Writer) -> None:
-    """The header's bytes as they came, except arrays that are stored anyway."""
-    header_type = layout.storage.type
-    start, end = 0, header_type.width_bits // 8
-    for array in layout.arrays:
-        first = header_type.fields[array.first].offset_bits // 8
-        if not written.isdisjoint(array_names(header_type, array)):
-            _copy_bytes(start, first, wire, out)
-            start = first + array.count * array.width_bits // 8
-    _copy_bytes(start, end, wire, out)
-
-
-def _copy_bytes(start: int, end: int, wire: str, out: Writer) -> None:
-    if end > start:
-        out.line(f"memcpy(at + {start}, {wire} + {start}, {end - start});")

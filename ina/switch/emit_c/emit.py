@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from itertools import count
 
-from ina.switch.emit.c_types import container
 from ina.switch.emit.checksums import emit_checksums
-from ina.switch.emit.layout import Layout, TypeLayout
+from ina.switch.emit.layout import Layout
 from ina.switch.emit.parser import emit_parser
 from ina.switch.emit.statements import Statements
+from ina.switch.emit.structs import emit_arrays, emit_group, emit_struct
 from ina.switch.emit.where import GENERAL, Where
 from ina.switch.emit.writer import Writer
 from ina.switch.emit_c.control import emit_control
 from ina.switch.emit_c.deparser import emit_deparser
-from ina.switch.emit_c.memory import StateBlock
+from ina.switch.emit_c.memory import IN_PLACE, StateBlock
 from ina.switch.emit_c.packet_path import emit_once, emit_process
 from ina.switch.emit_c.tables import (
     early_tables,
@@ -28,13 +28,13 @@ from ina.switch.emit_c.turns import emit_turn_types, emit_turns
 from ina.switch.ir.stmt import Block
 from ina.switch.passes.plan import Plan
 
-VERSION = "7"
+VERSION = "8"
 """Part of the cache key: change it when the generated code changes for the same program."""
 
 
 def emit_c(plan: Plan, digest: str) -> str:
     """The C source of a program; ``digest`` is what the shared object reports as its source."""
-    layout = Layout(plan, StateBlock())
+    layout = Layout(plan, StateBlock(), IN_PLACE)
     out = Writer()
     out.line(f"// Generated from {plan.program.name or 'a P4 program'} by ina; do not edit.")
     out.line('#include "ina_pipeline.h"')
@@ -82,15 +82,6 @@ def _emit_block(name: str, block: Block, to: Statements, parameter: str = "") ->
     out.line()
 
 
-def _emit_struct(layout: TypeLayout, out: Writer) -> None:
-    with out.block("typedef struct", tail=f"}} {layout.c_name};"):
-        for declaration in layout.declarations:
-            out.line(declaration)
-        if not layout.declarations:
-            out.line("uint8_t empty;")
-    out.line()
-
-
 def _emit_types(layout: Layout, out: Writer) -> None:
     program, plan = layout.program, layout.plan
     read_in_place = (t.type for name, t in plan.types.items() if plan.uses[name].in_place)
@@ -100,24 +91,10 @@ def _emit_types(layout: Layout, out: Writer) -> None:
         out.line(f"static const uint8_t ina_zeros[{longest}];")
         out.line()
     for type_layout in layout.types.values():
-        _emit_struct(type_layout, out)
+        emit_struct(type_layout, out)
     for type_layout in layout.metadata.values():
-        _emit_struct(type_layout, out)
-    out.line(
-        "/* Headers that are indexed: apart, so that the rest can live in machine registers. */"
-    )
-    with out.block("typedef struct", tail="} packet_arrays;"):
-        out.line("uint8_t unused;")
-        for name, header in program.headers.items():
-            if not header.metadata and not header.stack and name in plan.apart:
-                c_name = layout.name(name)
-                out.line(f"{layout.types[header.type.name].c_name} {c_name};")
-        for name, stack in program.stacks.items():
-            c_name, size = layout.name(name), len(stack.members)
-            out.line(f"{layout.types[stack.type.name].c_name} {c_name}[{size}];")
-            out.line(f"uint8_t {c_name}_valid[{size}];")
-            out.line(f"uint32_t {c_name}_next;")
-    out.line()
+        emit_struct(type_layout, out)
+    emit_arrays(layout, out)
     out.line("/* One packet on its way through the pipeline. */")
     with out.block("typedef struct", tail="} packet;"):
         out.line("const uint8_t *data;")
@@ -144,16 +121,7 @@ def _emit_types(layout: Layout, out: Writer) -> None:
 
 def _emit_state(layout: Layout, out: Writer) -> None:
     for group in layout.groups:
-        count = sum(len(run) for run in group.group.runs)
-        out.line(f"/* {count} register(s) that are indexed alike. */")
-        with out.block("typedef struct", tail=f"}} {group.c_name}_slot;"):
-            for [name] in (run for run in group.group.runs if run not in group.arrays):
-                c_type = container(layout.register_bits[name])
-                out.line(f"{c_type} {group.members[name]}; // {name}")
-            for run, member in group.arrays.items():
-                c_type = container(layout.register_bits[run[0]])
-                out.line(f"_Alignas(64) {c_type} {member}[{len(run)}]; // {run[0]} ...")
-        out.line()
+        emit_group(layout, group, out)
     with out.block("typedef struct", tail="} state;"):
         out.line("void *memory; // what holds all of this")
         out.line("pthread_mutex_t mutex;")

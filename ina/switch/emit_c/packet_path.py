@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ina.switch.emit.arrival import parse_any, parsed, verified
 from ina.switch.emit.checksums import emit_wire_sums
 from ina.switch.emit.code import Code
 from ina.switch.emit.layout import Layout
+from ina.switch.emit.standard import forget_metadata, set_standard
 from ina.switch.emit.where import GENERAL, ON_MAIN
 from ina.switch.emit.writer import Writer
 from ina.switch.emit_c.tables import find_early, pass_gates, read_fixed
-from ina.switch.ir.data import STANDARD
 from ina.switch.ir.expr import FieldRef
 from ina.switch.passes.plan import MainPath
 
@@ -144,15 +145,6 @@ def _unpack_late(layout: Layout, out: Writer, main: MainPath) -> None:
         out.line(f"{layout.field(ref, late=False)} = {layout.field(ref, late=True)};")
 
 
-def set_standard(layout: Layout, out: Writer, field: str, value: str) -> None:
-    """A standard_metadata field, if the program has it and any use for it."""
-    target = layout.standard(field)
-    if target is not None:
-        width = layout.program.headers[STANDARD].type.by_name[field].width_bits
-        cut = "" if width in (8, 16, 32) or width >= 64 else f" & INA_MASK({width})"
-        out.line(f"{target} = ({value}){cut};")
-
-
 def _arrive(layout: Layout, out: Writer) -> None:
     """A packet of which nothing is known but its bytes and when and where it came."""
     out.line("packet storage;")
@@ -176,7 +168,7 @@ def forget(layout: Layout, out: Writer, data: str, length: str) -> None:
     for name, header in program.headers.items():
         if not header.metadata and not header.stack:
             out.line(f"{layout.valid(name)} = 0;")
-            out.line(f"{layout.wire(name)} = {layout.wire_before(name)};")
+            out.line(f"{layout.place(name)} = {layout.place_before(name)};")
             if name not in layout.plan.apart:
                 c_type = layout.types[header.type.name].c_name
                 out.line(f"{layout.header(name)} = ({c_type}){{0}};")
@@ -188,51 +180,20 @@ def forget(layout: Layout, out: Writer, data: str, length: str) -> None:
         out.line(f"{path}_next = 0;")
 
 
-def forget_metadata(layout: Layout, out: Writer) -> None:
-    """All of it is 0."""
-    for name, header in layout.program.headers.items():
-        if header.metadata:
-            out.line(f"{layout.header(name)} = ({layout.metadata[name].c_name}){{0}};")
-
-
-def parse_any(layout: Layout, out: Writer) -> str:
-    """The general way from the packet to ingress; returns what ingress has of it but the packet."""
-    out.line("const uint32_t parser_error = parse(p);")
-    _parsed(layout, out)
-    _verify(layout, out, "verify_checksums")
-    return ""
-
-
 def _parse_main(to: Code, main: MainPath) -> str:
     """The same on the main path, which it leaves if the packet is none of its own."""
     layout, out = to.layout, to.out
     out.line("if (!parse_main(p)) return false;")
     if main.tail_header is not None:
-        out.line(f"if (in->tail) {layout.wire(main.tail_header)} = in->tail;")
+        out.line(f"if (in->tail) {layout.place(main.tail_header)} = in->tail;")
     out.line(f"const uint32_t parser_error = {layout.program.errors.get('NoError', 0)};")
-    _parsed(layout, out)
+    parsed(layout, out)
     early = find_early(to)
     pass_gates(to, main.gates)
-    _verify(layout, out, "verify_checksums_main")
+    verified(layout, out, "verify_checksums_main")
     for condition in main.after:
         out.line(f"if (INA_UNLIKELY(!{to.expr.boolean(condition)})) return false;")
     return early
-
-
-def _parsed(layout: Layout, out: Writer) -> None:
-    out.line("(void)parser_error;")
-    set_standard(layout, out, "parser_error", "parser_error")
-    for name, header in layout.program.headers.items():
-        if not header.stack and name in layout.plan.apart:
-            path = layout.header(name)
-            out.line(f"if (!{layout.valid(name)}) memset(&{path}, 0, sizeof {path});")
-
-
-def _verify(layout: Layout, out: Writer, function: str) -> None:
-    if any(checksum.verify for checksum in layout.program.checksums):
-        out.line(f"const bool checksum_error = {function}(p);")
-        out.line("(void)checksum_error;")
-        set_standard(layout, out, "checksum_error", "checksum_error")
 
 
 def choose_replicas(layout: Layout, out: Writer, leave: str) -> None:
@@ -288,7 +249,7 @@ def _saved(layout: Layout) -> list[_Saved]:
         else:
             found.append((layout.header(name), name in layout.plan.apart))
             if not layout.program.headers[name].metadata:
-                found += [(layout.valid(name), False), (layout.wire(name), False)]
+                found += [(layout.valid(name), False), (layout.place(name), False)]
     return [_Saved(*each, f"saved_{number}") for number, each in enumerate(found)]
 
 

@@ -6,16 +6,15 @@ runs egress, and may put others behind it.
 
 from __future__ import annotations
 
+from ina.switch.emit.arrival import parse_any
 from ina.switch.emit.code import Code
 from ina.switch.emit.layout import Layout
+from ina.switch.emit.standard import forget_metadata, set_standard
 from ina.switch.emit.writer import Writer
 from ina.switch.emit_c.packet_path import (
     choose_replicas,
     forget,
-    forget_metadata,
-    parse_any,
     send_copies,
-    set_standard,
 )
 from ina.switch.ir.expr import FieldRef
 from ina.switch.ir.turns import (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ina.switch.c_target import cache
 from ina.switch.emit.layout import Layout
-from ina.switch.emit_c.memory import StateBlock
+from ina.switch.emit_c.memory import IN_PLACE, StateBlock
 from ina.switch.passes.plan import make_plan
 from ina.switch.pipeline import Pipeline
 from ina.switch.server import SoftSwitch
@@ -118,7 +118,7 @@ def _locator(pipeline: Pipeline, folder: Path) -> _Locator:
 
 
 def _compile(pipeline: Pipeline, folder: Path) -> Path:
-    layout = Layout(make_plan(pipeline.program), StateBlock())
+    layout = Layout(make_plan(pipeline.program), StateBlock(), IN_PLACE)
     lines = [f'#include "{pipeline.generated}"', "void *ina_cell(state *, uint32_t, uint64_t,"]
     lines += ["uint32_t *); void *ina_cell(state *S, uint32_t r, uint64_t i, uint32_t *bytes) {"]
     lines += ["switch (r) {"]

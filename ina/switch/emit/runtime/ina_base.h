@@ -5,8 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#ifndef __bpf__ /* where there is no C library */
 #include <stdlib.h>
 #include <string.h>
+#endif
 
 #ifndef INA_INLINE /* who compiles without optimisation does better without it */
 #define INA_INLINE static inline __attribute__((always_inline))
@@ -21,6 +23,24 @@
 typedef unsigned __int128 ina_u128;
 typedef __int128 ina_i128;
 
+#ifdef __bpf__ /* a struct of more than some words would be a call of memset, which is not there */
+#define INA_CLEAR(x) memset(&(x), 0, sizeof(x))
+#else
+#define INA_CLEAR(x) ((x) = (__typeof__(x)){0})
+#endif
+
+/* One access of a size that the processor has, at any address. Clang takes memcpy apart into bytes
+ * for BPF, which knows of no address that it is aligned. */
+#ifdef __bpf__
+#define INA_READ(type, to, from) ((to) = *(const type *)(from))
+#define INA_WRITE(type, to, from) (*(type *)(to) = (from))
+#define INA_ANYWHERE __attribute__((may_alias))
+#else
+#define INA_READ(type, to, from) memcpy(&(to), (from), sizeof(type))
+#define INA_WRITE(type, to, from) memcpy((to), &(from), sizeof(type))
+#define INA_ANYWHERE __attribute__((aligned(1), may_alias))
+#endif
+
 /* The same truth value, but the compiler's front end cannot merge it with its neighbours. */
 INA_INLINE bool ina_test(bool truth) { return truth; }
 
@@ -32,9 +52,9 @@ INA_INLINE uint64_t ina_load_once(const uint8_t *from, size_t n) {
     uint32_t four;
     uint16_t two;
     switch (n) {
-        case 8: memcpy(&eight, from, 8); return __builtin_bswap64(eight);
-        case 4: memcpy(&four, from, 4); return __builtin_bswap32(four);
-        case 2: memcpy(&two, from, 2); return __builtin_bswap16(two);
+        case 8: INA_READ(uint64_t, eight, from); return __builtin_bswap64(eight);
+        case 4: INA_READ(uint32_t, four, from); return __builtin_bswap32(four);
+        case 2: INA_READ(uint16_t, two, from); return __builtin_bswap16(two);
         case 1: return from[0];
         default: return 0;
     }
@@ -45,9 +65,9 @@ INA_INLINE void ina_store_once(uint8_t *to, size_t n, uint64_t value) {
     const uint32_t four = __builtin_bswap32((uint32_t)value);
     const uint16_t two = __builtin_bswap16((uint16_t)value);
     switch (n) {
-        case 8: memcpy(to, &eight, 8); break;
-        case 4: memcpy(to, &four, 4); break;
-        case 2: memcpy(to, &two, 2); break;
+        case 8: INA_WRITE(uint64_t, to, eight); break;
+        case 4: INA_WRITE(uint32_t, to, four); break;
+        case 2: INA_WRITE(uint16_t, to, two); break;
         case 1: to[0] = (uint8_t)value; break;
         default: break;
     }
@@ -65,9 +85,16 @@ INA_INLINE uint64_t ina_load(const uint8_t *from, size_t n) {
 
 /* The same bytes unswapped: the first is the lowest. n is 1, 2, 4 or 8. */
 INA_INLINE uint64_t ina_load_raw(const uint8_t *from, size_t n) {
-    uint64_t value = 0;
-    memcpy(&value, from, n); /* little-endian hosts only, as all of this */
-    return value;
+    uint64_t eight;
+    uint32_t four;
+    uint16_t two;
+    switch (n) { /* little-endian hosts only, as all of this */
+        case 8: INA_READ(uint64_t, eight, from); return eight;
+        case 4: INA_READ(uint32_t, four, from); return four;
+        case 2: INA_READ(uint16_t, two, from); return two;
+        case 1: return from[0];
+        default: return 0;
+    }
 }
 
 /* The low n bytes in reverse order; what is above them must be 0. */
@@ -141,7 +168,7 @@ INA_INLINE bool ina_matches(const uint8_t *at, const uint8_t *wanted, const uint
 
 /* Arrays of equal fields: the loops that the compiler turns into vector shuffles. */
 #define INA_DEFINE_ARRAY_COPY(bits, swap)                                                          \
-    typedef uint##bits##_t __attribute__((aligned(1), may_alias)) ina_wire_##bits;                 \
+    typedef uint##bits##_t INA_ANYWHERE ina_wire_##bits;                                           \
     INA_INLINE void ina_load_array_##bits(uint##bits##_t *restrict to,                             \
                                           const uint8_t *restrict from, size_t count) {            \
         const ina_wire_##bits *const wire = (const ina_wire_##bits *)from;                         \

@@ -1,0 +1,46 @@
+"""Statements to C for the kernel: critical sections, and what it cannot do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ina.switch.emit.statements import Statements
+from ina.switch.emit_ebpf.memory import element
+from ina.switch.errors import UnsupportedProgramError
+from ina.switch.ir.stmt import CopyStack, Hash, ShiftStack, Truncate
+from ina.switch.passes.sections import Section
+
+_REFUSED = {
+    Hash: "a hash",
+    Truncate: "truncation",
+    CopyStack: "a stack that is copied",
+    ShiftStack: "a stack that is shifted",
+}
+
+
+class BpfStatements(Statements):
+    """Emits blocks, in which registers stand in sections."""
+
+    def emit(self, stmt: Any) -> None:
+        """See :meth:`Statements.emit`."""
+        if type(stmt) in _REFUSED:
+            raise UnsupportedProgramError(_REFUSED[type(stmt)], str(stmt.source))
+        if isinstance(stmt, Section):
+            self._section(stmt)
+        else:
+            super().emit(stmt)
+
+    def _section(self, stmt: Section) -> None:
+        """No other processor is at this element meanwhile. An index that is out of range locks the
+        last one: reads and writes ask again whether it is in range."""
+        group = self.layout.groups[stmt.group.number]
+        at = element(group.c_name)
+        with self.out.block("", source=stmt.source):
+            index = self.expr.exact(stmt.index, 64)
+            self.out.line(f"const uint32_t index = ina_min_u64({index}, {stmt.group.size - 1});")
+            found = f"bpf_map_lookup_elem(&{group.c_name}, &index)"
+            self.out.line(f"{group.c_name}_slot *const {at} = {found};")
+            self.out.line(f"if (!{at}) return; // it is an array's, and there; the kernel asks")
+            self.out.line(f"bpf_spin_lock(&{at}->lock);")
+            self.block(stmt.body)
+            self.out.line(f"bpf_spin_unlock(&{at}->lock);")

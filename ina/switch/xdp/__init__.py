@@ -1,0 +1,1 @@
+"""The XDP target: programs in the kernel of this machine."""

@@ -1,0 +1,247 @@
+"""A program in the kernel as a Pipeline: its maps, and packets one at a time.
+
+:meth:`XdpPipeline.process` has the kernel run both programs on a frame in memory
+(BPF_PROG_TEST_RUN), which needs no interface. A frame that no Ethernet interface would give, of
+less than 14 bytes or more than a page holds, is dropped.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ina.switch.emit_ebpf.emit import EbpfSource
+from ina.switch.emit_ebpf.memory import entry_words, hits
+from ina.switch.errors import EntryNotFoundError, InvalidEntryError, UnsupportedProgramError
+from ina.switch.ir import Program
+from ina.switch.ir.data import Counter, Register
+from ina.switch.ir.program import Action, Table
+from ina.switch.ir.turns import Digest
+from ina.switch.match import TableKey
+from ina.switch.passes.tables import TablePlan
+from ina.switch.pipeline import Packets, Pipeline, Replicas
+from ina.switch.xdp.libbpf import Map, Object
+from ina.switch.xdp.registers import Cell, cells
+from ina.switch.xdp.tables import MapTable, entry_bytes
+
+_DROP, _PASS, _REDIRECT = 1, 2, 4
+"""XDP_DROP, XDP_PASS, XDP_REDIRECT."""
+_LEAST_BYTES, MOST_BYTES = 14, 3520
+"""Of a frame: Ethernet's header; a page less what the kernel keeps in front of a frame and behind
+it."""
+_LOOPBACK = struct.pack("<I", 1)
+"""The interface that frames of a test come from."""
+_WORD_BYTES, _COUNTER_BYTES = 8, 16
+
+
+class XdpPipeline(Pipeline):
+    """One object file's programs and maps. Another power-on is another set of them."""
+
+    def __init__(self, program: Program, source: EbpfSource, path: Path, generated: Path) -> None:
+        """Raises XdpError: the kernel refuses; RefusedError: its verifier does."""
+        super().__init__(program, generated)
+        self._source = source
+        self._object: Object | None = Object(path)
+        self._maps = self._object.maps
+        self._processors = _possible_processors()
+        layout = source.layout
+        plans = layout.plan.tables
+        self._tables = {
+            plan.table.name: MapTable(plan, self._maps.get(layout.table(plan))) for plan in plans
+        }
+        self._cells = cells(layout)
+        self._groups: dict[int, Replicas] = {}
+        defaults = self._maps[".data.defaults"]
+        self._defaults = mmap.mmap(defaults.descriptor, _pages(defaults.value_bytes))
+        for plan in plans:
+            table = plan.table
+            self._set_default(table, program.actions[table.default.action], table.default.args)
+            self._insert_const(plan)
+
+    # -- packets --
+
+    def _process(
+        self, packets: Packets, now_ns: int, depths: Mapping[int, int]
+    ) -> list[tuple[int, bytes]]:
+        return [left for port, data in packets for left in self._one(port, data)]
+
+    def _one(self, port: int, data: bytes) -> list[tuple[int, bytes]]:
+        if not _LEAST_BYTES <= len(data) <= MOST_BYTES:
+            return []
+        kernel = self._alive()
+        self._maps["ina_ports"].write(_LOOPBACK, struct.pack("<I", port))
+        arrived = kernel.run("ina_ingress", data)
+        if arrived.verdict != _REDIRECT:
+            return []
+        left = []
+        for to, rid in self._copies(arrived.meta):
+            self._maps["ina_copy_of_test"].write(bytes(4), struct.pack("<II", to, rid))
+            copy = kernel.run("ina_egress_of_test", arrived.data, meta=arrived.meta)
+            if copy.verdict == _PASS:
+                left.append((to, copy.data))
+        return left
+
+    def _copies(self, carry: bytes) -> Replicas:
+        (to,) = struct.unpack_from("<H", carry, 6)
+        is_group = carry[self._source.carry.is_group_at]
+        return self._groups.get(to, ()) if is_group else ((to, 0),)
+
+    @property
+    def native(self) -> tuple[int, int]:
+        """Raises UnsupportedProgramError: nothing of it is in this process."""
+        raise UnsupportedProgramError("a pipeline of device xdp behind ports of this process")
+
+    # -- tables --
+
+    def _insert(
+        self, table: Table, key: TableKey, action: Action, params: Sequence[int], priority: int
+    ) -> int:
+        self._alive()
+        handle, number = self._tables[table.name].insert(key, action, params)
+        if table.has_direct_counter:
+            self._write_count(self._hits(table), number, 0, 0)
+        return handle
+
+    def _insert_const(self, plan: TablePlan) -> None:
+        for entry in plan.table.entries:
+            keys = [(it.value, it.mask) for it in entry.key]
+            widths = [key.width_bits for key in plan.table.keys]
+            values = tuple(value for value, _ in keys)
+            masks = tuple(
+                (1 << width) - 1 if mask < 0 else mask
+                for (_, mask), width in zip(keys, widths, strict=True)
+            )
+            found = TableKey(values, masks, entry.priority)
+            action = self.program.actions[entry.call.action]
+            self._tables[plan.table.name].insert(found, action, entry.call.args)
+
+    def const_handle(self, table: str, position: int) -> int:
+        """They are inserted first, and in order."""
+        return position + 1
+
+    def _modify(self, table: Table, handle: int, action: Action, params: Sequence[int]) -> None:
+        self._alive()
+        self._tables[table.name].modify(handle, action, params)
+
+    def _delete(self, table: Table, handle: int) -> None:
+        self._alive()
+        self._tables[table.name].delete(handle)
+
+    def _set_default(self, table: Table, action: Action, params: Sequence[int]) -> None:
+        """Written beside the one that packets find, which they then do no longer."""
+        self._alive()
+        plan = self._tables[table.name].plan
+        at = self._source.memory.defaults[table.name] * _WORD_BYTES
+        other = 1 - self._defaults[at]
+        entry = entry_bytes(plan, action, params, table.max_size)
+        place = at + _WORD_BYTES * (1 + other * entry_words(plan))
+        self._defaults[place : place + len(entry)] = entry
+        self._defaults[at] = other
+
+    # -- copies and digests --
+
+    def _set_multicast(self, group: int, replicas: Replicas) -> None:
+        self._alive()
+        if replicas:
+            self._groups[group] = tuple(replicas)
+        else:
+            self._groups.pop(group, None)
+
+    def _set_clone_session(self, session: int, replicas: Replicas, most_bytes: int) -> None:
+        """No program with clones is loaded: a session is of no use, and no harm."""
+
+    def take_digest(self) -> tuple[Digest, tuple[int, ...]] | None:
+        """No program with digests is loaded."""
+        return None
+
+    # -- counters and registers --
+
+    def _counter(self, counter: Counter, index: int) -> tuple[int, int]:
+        where = self._maps[self._source.layout.counter(counter.name)]
+        _check_index(f"counter {counter.name}", index, counter.size)
+        return self._read_count(where, index)
+
+    def _set_counter(self, counter: Counter, index: int, packets: int, bytes: int) -> None:
+        where = self._maps[self._source.layout.counter(counter.name)]
+        _check_index(f"counter {counter.name}", index, counter.size)
+        self._write_count(where, index, packets, bytes)
+
+    def _direct_counter(self, table: Table, handle: int | None) -> tuple[int, int]:
+        return self._read_count(self._hits(table), self._tables[table.name].number(handle))
+
+    def _set_direct_counter(
+        self, table: Table, handle: int | None, packets: int, bytes: int
+    ) -> None:
+        number = self._tables[table.name].number(handle)
+        self._write_count(self._hits(table), number, packets, bytes)
+
+    def _register(self, register: Register, index: int) -> int:
+        cell, value = self._element(register, index)
+        return int.from_bytes(value[cell.offset : cell.offset + cell.size_bytes][:8], "little")
+
+    def _set_register(self, register: Register, index: int, value: int) -> None:
+        cell, element = self._element(register, index)
+        cut = value & (1 << register.width_bits) - 1
+        written = bytearray(element)
+        written[cell.offset : cell.offset + cell.size_bytes] = cut.to_bytes(
+            cell.size_bytes, "little"
+        )
+        self._maps[cell.group].write(struct.pack("<I", index), bytes(written))
+
+    def _element(self, register: Register, index: int) -> tuple[Cell, bytes]:
+        self._alive()
+        _check_index(f"register {register.name}", index, register.size)
+        cell = self._cells[register.name]
+        value = self._maps[cell.group].read(struct.pack("<I", index))
+        assert value is not None
+        return cell, value
+
+    # -- life --
+
+    def close(self) -> None:
+        """See :meth:`Pipeline.close`."""
+        kernel, self._object = self._object, None
+        if kernel is not None:
+            self._defaults.close()
+            kernel.close()
+
+    def _alive(self) -> Object:
+        if self._object is None:
+            raise InvalidEntryError("the pipeline is closed")
+        return self._object
+
+    def _hits(self, table: Table) -> Map:
+        return self._maps[hits(self._source.layout.table(self._tables[table.name].plan))]
+
+    def _read_count(self, where: Map, index: int) -> tuple[int, int]:
+        """Of all processors."""
+        self._alive()
+        room = _COUNTER_BYTES * self._processors
+        values = where.read(struct.pack("<I", index), room)
+        assert values is not None
+        pairs = list(struct.iter_unpack("<QQ", values))
+        mask = (1 << 64) - 1
+        return sum(it[0] for it in pairs) & mask, sum(it[1] for it in pairs) & mask
+
+    def _write_count(self, where: Map, index: int, packets: int, octets: int) -> None:
+        """All of it to the first processor's."""
+        self._alive()
+        rest = bytes(_COUNTER_BYTES * (self._processors - 1))
+        where.write(struct.pack("<I", index), struct.pack("<QQ", packets, octets) + rest)
+
+
+def _check_index(what: str, index: int, size: int) -> None:
+    if index >= size:
+        raise EntryNotFoundError(f"{what}[{index}]: no such entry or index")
+
+
+def _possible_processors() -> int:
+    """As per-processor values have them: also of processors that could be added."""
+    text = Path("/sys/devices/system/cpu/possible").read_text().strip()
+    return 1 + max(int(part.split("-")[-1]) for part in text.split(","))
+
+
+def _pages(size_bytes: int) -> int:
+    return -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE

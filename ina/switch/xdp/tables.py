@@ -1,0 +1,110 @@
+"""Entries of one table in the kernel's maps, with what the kernel does not tell of them."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ina.switch.emit_ebpf.memory import entry_words
+from ina.switch.errors import EntryExistsError, EntryNotFoundError, TableFullError
+from ina.switch.ir.program import Action
+from ina.switch.match import TableKey
+from ina.switch.passes.tables import WORD_BITS, Lookup, TablePlan, words_of
+from ina.switch.xdp.libbpf import ANY, CREATE, Map
+
+
+@dataclass
+class _Entry:
+    key: bytes
+    number: int
+    """Of its counter."""
+
+
+@dataclass
+class MapTable:
+    """A table: what its entries are called, and where their counters are."""
+
+    plan: TablePlan
+    entries: Map | None
+    """None: it has no key, and so no entries."""
+    _by_handle: dict[int, _Entry] = field(default_factory=dict)
+    _keys: set[bytes] = field(default_factory=set)
+    _free: list[int] = field(default_factory=list)
+    _handles: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def __post_init__(self) -> None:
+        self._free = list(range(self.plan.table.max_size))[::-1]
+
+    def insert(self, key: TableKey, action: Action, params: Sequence[int]) -> tuple[int, int]:
+        """Returns its handle, and its counter's number, which begins at 0.
+
+        Raises EntryExistsError, TableFullError.
+        """
+        table = self.plan.table
+        assert self.entries is not None
+        packed = self._key(key)
+        if packed in self._keys:
+            raise EntryExistsError(f"table {table.name} already has an entry for this key")
+        if not self._free:
+            raise TableFullError(f"table {table.name} is full ({table.max_size} entries)")
+        number = self._free[-1]
+        if self.entries.write(packed, entry_bytes(self.plan, action, params, number), CREATE):
+            raise TableFullError(f"table {table.name} is full ({table.max_size} entries)")
+        self._free.pop()
+        self._keys.add(packed)
+        handle = next(self._handles)
+        self._by_handle[handle] = _Entry(packed, number)
+        return handle, number
+
+    def modify(self, handle: int, action: Action, params: Sequence[int]) -> None:
+        """Its counter goes on. A packet finds what was there, or what is. Raises
+        EntryNotFoundError."""
+        entry = self._entry(handle)
+        assert self.entries is not None
+        self.entries.write(entry.key, entry_bytes(self.plan, action, params, entry.number), ANY)
+
+    def delete(self, handle: int) -> None:
+        """Raises EntryNotFoundError."""
+        entry = self._entry(handle)
+        assert self.entries is not None
+        self.entries.delete(entry.key)
+        del self._by_handle[handle]
+        self._keys.remove(entry.key)
+        self._free.append(entry.number)
+
+    def number(self, handle: int | None) -> int:
+        """Of its counter; None: of the default entry's. Raises EntryNotFoundError."""
+        return self.plan.table.max_size if handle is None else self._entry(handle).number
+
+    def _entry(self, handle: int) -> _Entry:
+        found = self._by_handle.get(handle)
+        if found is None:
+            raise EntryNotFoundError(f"table {self.plan.table.name}: no such entry or index")
+        return found
+
+    def _key(self, key: TableKey) -> bytes:
+        if self.plan.lookup is Lookup.LPM:
+            (field,) = self.plan.table.keys
+            assert key.prefix_bits is not None
+            network = key.values[0].to_bytes(field.width_bits // 8, "big")
+            return struct.pack("<I", key.prefix_bits) + network
+        words = [0] * self.plan.key_words
+        for part in self.plan.parts:
+            value = key.values[part.field] >> WORD_BITS * part.field_word & (1 << WORD_BITS) - 1
+            if part.swapped_bytes:
+                value = int.from_bytes(value.to_bytes(part.swapped_bytes, "big"), "little")
+            words[part.word] |= value << part.shift
+        return struct.pack(f"<{len(words)}Q", *words)
+
+
+def entry_bytes(plan: TablePlan, action: Action, params: Sequence[int], number: int) -> bytes:
+    """ina_entry."""
+    words = [
+        value >> WORD_BITS * word & (1 << WORD_BITS) - 1
+        for param, value in zip(action.params, params, strict=True)
+        for word in range(words_of(param.width_bits))
+    ]
+    words += [0] * (entry_words(plan) - 1 - len(words))
+    return struct.pack(f"<II{len(words)}Q", action.index, number, *words)
