@@ -16,7 +16,7 @@ py := $(VENV)/bin/python
 pins = $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" * (sys.version_info[:2] == (3, 11)))')
 pip := $(py) -m pip --disable-pip-version-check --quiet
 native := $(wildcard $(foreach end,cpp h hpp,native/*.$(end) native/*/*.$(end) native/*/*/*.$(end))) \
-	$(wildcard ina/switch/*.h benchmarks/*.c)
+	$(wildcard ina/switch/*.h ina/switch/*/runtime/*.h benchmarks/*.c)
 generated_tests := tests/rpc/test_generated.py tests/p4/test_programs.py tests/p4/test_compile.py
 # One more than cores, for tests wait; who has done his takes of the others', so that no file ends a run alone.
 parallel := -n 3 --dist worksteal

@@ -23,7 +23,8 @@
 typedef unsigned __int128 ina_u128;
 typedef __int128 ina_i128;
 
-#ifdef __bpf__ /* a struct of more than some words would be a call of memset, which is not there */
+#ifdef __bpf__ /* a struct of more than some words would be a call of memset, which is not there   \
+                */
 #define INA_CLEAR(x) memset(&(x), 0, sizeof(x))
 #else
 #define INA_CLEAR(x) ((x) = (__typeof__(x)){0})

@@ -1,5 +1,6 @@
-/* What generated XDP programs need of the kernel: helpers by their numbers (UAPI linux/bpf.h), maps,
- * and room for one packet on each processor. No header of the kernel or of libbpf is needed. */
+/* What generated XDP programs need of the kernel: helpers by their numbers (UAPI linux/bpf.h),
+ * maps, and room for one packet on each processor. No header of the kernel or of libbpf is needed.
+ */
 #ifndef INA_BPF_H
 #define INA_BPF_H
 
@@ -35,19 +36,19 @@ static long (*bpf_xdp_store_bytes)(struct xdp_md *ctx, uint32_t at, const void *
 /* A map, as libbpf reads it from the object's types. */
 #define INA_MAP(name, kind, key_bytes, value_bytes, entries, options)                              \
     struct {                                                                                       \
-        int(*type)[kind];                                                                          \
-        int(*key_size)[key_bytes];                                                                 \
-        int(*value_size)[value_bytes];                                                             \
-        int(*max_entries)[entries];                                                                \
-        int(*map_flags)[options];                                                                  \
+        int (*type)[kind];                                                                         \
+        int (*key_size)[key_bytes];                                                                \
+        int (*value_size)[value_bytes];                                                            \
+        int (*max_entries)[entries];                                                               \
+        int (*map_flags)[options];                                                                 \
     } name SEC(".maps")
 /* The same of a struct: a value with a lock is told by its type. */
 #define INA_MAP_OF(name, kind, value_type, entries)                                                \
     struct {                                                                                       \
-        int(*type)[kind];                                                                          \
+        int (*type)[kind];                                                                         \
         uint32_t *key;                                                                             \
         value_type *value;                                                                         \
-        int(*max_entries)[entries];                                                                \
+        int (*max_entries)[entries];                                                               \
     } name SEC(".maps")
 
 enum { INA_INSTANCE_NORMAL = 0, INA_INSTANCE_REPLICATION = 5 };
@@ -86,10 +87,10 @@ INA_INLINE void ina_count(const void *map, uint32_t index, uint32_t length) {
 
 /* -- bytes -- */
 
-#define INA_ROOM 4096u             /* for a frame: longer ones are dropped */
-#define INA_NOWHERE INA_ROOM       /* the place of a header that is not there: zeros */
-#define INA_HEADERS_ROOM 2048u     /* that are written */
-#define INA_LONGEST_HEADER 2048u   /* what may be touched behind a place */
+#define INA_ROOM 4096u           /* for a frame: longer ones are dropped */
+#define INA_NOWHERE INA_ROOM     /* the place of a header that is not there: zeros */
+#define INA_HEADERS_ROOM 2048u   /* that are written */
+#define INA_LONGEST_HEADER 2048u /* what may be touched behind a place */
 
 #undef memcpy
 #undef memset
