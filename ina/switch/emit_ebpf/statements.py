@@ -10,6 +10,8 @@ from ina.switch.errors import UnsupportedProgramError
 from ina.switch.ir.stmt import CopyStack, Hash, ShiftStack, Truncate
 from ina.switch.passes.sections import Section
 
+LOCK, UNLOCK = "bpf_spin_lock(&{}->lock);", "bpf_spin_unlock(&{}->lock);"
+"""Of an element."""
 _REFUSED = {
     Hash: "a hash",
     Truncate: "truncation",
@@ -41,6 +43,6 @@ class BpfStatements(Statements):
             found = f"bpf_map_lookup_elem(&{group.c_name}, &index)"
             self.out.line(f"{group.c_name}_slot *const {at} = {found};")
             self.out.line(f"if (!{at}) return; // it is an array's, and there; the kernel asks")
-            self.out.line(f"bpf_spin_lock(&{at}->lock);")
+            self.out.line(LOCK.format(at))
             self.block(stmt.body)
-            self.out.line(f"bpf_spin_unlock(&{at}->lock);")
+            self.out.line(UNLOCK.format(at))
