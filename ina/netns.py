@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,6 +27,9 @@ COMMAND_TIMEOUT_S = 30.0
 BATCH_TIMEOUT_S = 120.0
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CLONE_NEWNET = 0x40000000
+_SIOCETHTOOL = 0x8946
+SET_TX_CHECKSUMS, SET_TSO, SET_GSO, SET_GRO = 0x17, 0x1F, 0x24, 0x2C
+"""ETHTOOL_STXCSUM, _STSO, _SGSO, _SGRO."""
 
 
 class NetnsError(UnavailableError):
@@ -114,6 +120,29 @@ def drop_all(end: End) -> None:
     """From now on nothing leaves an end, whatever it had before. Raises :class:`NetnsError`."""
     command("tc", *_within(end.space), "qdisc", "replace", "dev", end.interface, "root", "pfifo",
             "limit", "0")  # fmt: skip
+
+
+def receive_in_bursts(end: End) -> None:
+    """Turns generic receive offload on. An end of virtual Ethernet takes frames that a program of
+    the other end's has redirected to it only so (Linux' veth_xdp_xmit). Raises :class:`NetnsError`.
+    """
+    with inside(end.space):
+        try:
+            set_offload(end.interface, SET_GRO, on=True)
+        except OSError as error:
+            raise NetnsError(f"{end.interface}: GRO: {error.strerror}") from None
+
+
+def set_offload(interface: str, command: int, *, on: bool) -> None:
+    """``command``: of ethtool's that set an offload; an interface in this thread's namespace.
+
+    Raises OSError.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        value = ctypes.create_string_buffer(struct.pack("II", command, on))
+        request = struct.pack("16sP", interface.encode(), ctypes.addressof(value))
+        # The kernel reads a whole struct ifreq: 40 bytes on 64-bit machines.
+        fcntl.ioctl(sock, _SIOCETHTOOL, request.ljust(40, b"\0"))
 
 
 def unshape(end: End) -> None:

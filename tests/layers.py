@@ -170,7 +170,7 @@ ROOMS = {
         },
         "xdp": {
             *("errors", "ir", "passes", "emit", "emit_ebpf", "match", "pipeline", "target"),
-            *("port_set", "ports"),
+            *("port_set", "ports", "stats"),
         },
         "targets": {"c_target", "target", "xdp"},
         "graph": {"ir"},

@@ -45,6 +45,7 @@ from ina.switch.c_target import cache
 from ina.switch.errors import CompilationError
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
+from ina.switch.xdp import compile as compile_bpf
 from ina.tables import grpc_wire
 from ina.tables.errors import SwitchError
 from ina.testing.control_plane import P4RuntimeClient
@@ -188,6 +189,12 @@ def test_a_c_compiler_that_hangs(short: Short, hangs: Hangs) -> None:
     short(cache, "COMPILE_TIMEOUT_S")
     with pytest.raises(CompilationError, match="the program took more than 0 s"):
         cache._run([str(hangs("cc"))], "the program")
+
+
+def test_a_compiler_for_bpf_that_hangs(short: Short, hangs: Hangs) -> None:
+    short(compile_bpf, "_TIMEOUT_S")
+    with pytest.raises(CompilationError, match="took more than 0 s"):
+        compile_bpf._run([str(hangs("clang"))])
 
 
 def test_a_p4_compiler_that_hangs(

@@ -50,6 +50,7 @@ class Kind(str, Enum):
 
     soft = "soft"
     bmv2 = "bmv2"
+    xdp = "xdp"
 
 
 app = typer.Typer(

@@ -31,8 +31,8 @@ app = typer.Typer(
 DEVICE = typer.Option(
     metavar="NAME",
     envvar="INA_DEVICE",
-    help="model, soft, soft-veth (root), xdp (root), bmv2 (root), or HOST:PORT[,DEVICE_ID] of a "
-    "P4Runtime server.",
+    help="model, soft, soft-veth (root), xdp and xdp-veth (root), bmv2 (root), or "
+    "HOST:PORT[,DEVICE_ID] of a P4Runtime server.",
 )
 PORT_MAP = typer.Option(
     "--port-map",

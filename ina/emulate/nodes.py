@@ -15,6 +15,7 @@ from ina.emulate.topology import Switch, Topology
 from ina.emulate.wiring import CONTROLLER_ADDRESS
 from ina.errors import MissingToolError
 from ina.p4.names import CPU_PORT
+from ina.switch.targets import xdp_target
 
 BMV2 = "simple_switch_grpc"
 CONTROLLER = f"{CONTROLLER_ADDRESS}:17700"
@@ -31,6 +32,8 @@ def require_switches(topology: Topology) -> None:
             f"{BMV2} is not on PATH: build BMv2 with its P4Runtime server"
             " (https://github.com/p4lang/behavioral-model), or use --switch soft"
         )
+    if "xdp" in {switch.kind for switch in topology.switches} and (why := xdp_target().trouble()):
+        raise MissingToolError(f"device xdp {why}, or use --switch soft")
 
 
 def switch_command(topology: Topology, switch: Switch) -> list[str]:
@@ -48,10 +51,12 @@ def switch_command(topology: Topology, switch: Switch) -> list[str]:
         ]
     command = [
         *(sys.executable, "-m", "ina", "switch", "--grpc-addr", address, "--json"),
-        *("--device-id", str(device_id), "--loss-rate", str(switch.loss_rate)),
-        *("--loss-seed", str(switch.loss_seed)),
+        *("--device-id", str(device_id), "--device", switch.kind),
         *(f"--port={port}=afpacket:{switch.name}-p{port}" for port in ports),
     ]
+    if switch.kind == "xdp":
+        return command
+    command += ["--loss-rate", str(switch.loss_rate), "--loss-seed", str(switch.loss_seed)]
     for port, rate in _link_losses(topology, switch).items():
         whole = 1 - (1 - switch.loss_rate) * (1 - rate)
         command.append(f"--port-loss={port}={whole:.9g}")

@@ -16,7 +16,7 @@ from ina.fabric.graph import Link as Cable
 from ina.fabric.outages import Outages
 from ina.fabric.ports import plain_number
 
-SwitchKind = Literal["soft", "bmv2"]
+SwitchKind = Literal["soft", "bmv2", "xdp"]
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,7}")
 """Of hosts and switches: with a port behind it, it is an interface's name of 15 bytes at most."""
@@ -179,9 +179,9 @@ def _bits_per_s(link: EmulatedLink) -> float:
 def check_loss(topology: Topology) -> None:
     """Only the soft switch can lose packets on purpose. Raises :class:`TopologyError`."""
     kinds = {switch.name: switch.kind for switch in topology.switches}
-    how = "BMv2 loses no packets on purpose; use a soft switch, or a small queue_kib"
+    how = "BMv2 and XDP lose no packets on purpose; use a soft switch, or a small queue_kib"
     for switch in topology.switches:
-        if switch.kind == "bmv2" and switch.loss_rate:
+        if switch.kind != "soft" and switch.loss_rate:
             raise TopologyError(f"{topology.source}: switches.{switch.name}.loss_rate: {how}")
     for index, link in enumerate(topology.links):
         if link.loss_rate and "soft" not in {kinds.get(end.node) for end in link.ends}:

@@ -7,10 +7,6 @@ controller's machine beside the switches, as real ones have it.
 
 from __future__ import annotations
 
-import ctypes
-import fcntl
-import socket
-import struct
 from ipaddress import IPv4Address
 
 from ina import netns
@@ -63,6 +59,7 @@ def _check_management(topology: Topology) -> None:
 
 
 def _lay(topology: Topology, link: EmulatedLink) -> None:
+    kinds = {switch.name: switch.kind for switch in topology.switches}
     one, other = (_interface(topology, end) for end in link.ends)
     netns.add_pairs([(one, other)])
     for made, end in zip((one, other), link.ends, strict=True):
@@ -72,6 +69,8 @@ def _lay(topology: Topology, link: EmulatedLink) -> None:
         if end.port is None:
             host = topology.host(end.node)
             ip(space, "link", "set", interface, "address", host.mac)
+        if any(kinds.get(it.node) == "xdp" for it in link.ends):
+            netns.receive_in_bursts(made)
         ip(space, "link", "set", interface, "up")
         if link.bandwidth_mbit is not None:
             _shape(made, link.bandwidth_mbit, link.queue_kib)
@@ -137,10 +136,6 @@ def _manage(topology: Topology, number: int, host: Host) -> None:
     ip(space, "route", "add", f"{CONTROLLER_ADDRESS}/32", "dev", MANAGEMENT_INTERFACE)
 
 
-_SIOCETHTOOL = 0x8946
-_SET_COMMANDS = (0x17, 0x1F, 0x24, 0x2C)  # ETHTOOL_STXCSUM, _STSO, _SGSO, _SGRO
-
-
 def switch_off_offload(interface: str) -> None:
     """What a network card would do for the kernel; an interface in this thread's namespace.
 
@@ -148,9 +143,5 @@ def switch_off_offload(interface: str) -> None:
     checksums that are still to be computed; BMv2 would drop the one and deliver the other as they
     are. Raises OSError.
     """
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        for number in _SET_COMMANDS:
-            value = ctypes.create_string_buffer(struct.pack("II", number, 0))
-            request = struct.pack("16sP", interface.encode(), ctypes.addressof(value))
-            # The kernel reads a whole struct ifreq: 40 bytes on 64-bit machines.
-            fcntl.ioctl(sock, _SIOCETHTOOL, request.ljust(40, b"\0"))
+    for command in (netns.SET_TX_CHECKSUMS, netns.SET_TSO, netns.SET_GSO, netns.SET_GRO):
+        netns.set_offload(interface, command, on=False)

@@ -29,7 +29,7 @@ Gradients: TypeAlias = Callable[[int, int], list[Array]]
 def check_installed() -> None:
     """Raises :class:`ScenarioError`: PyTorch is not there."""
     if importlib.util.find_spec("torch") is None:
-        raise ScenarioError("a hook is PyTorch's, which is not there: pip install 'ina[torch]'")
+        raise ScenarioError("a hook is PyTorch's, which is not there: pip install torch")
 
 
 @dataclass

@@ -86,7 +86,8 @@ Port: TypeAlias = UdpPort | ShmPort | AfPacketPort | PcapPort
 
 
 def parse_port(text: str) -> Port:
-    """Read ``1=udp:127.0.0.1:17760``, ``2=shm:@name``, ``3=afpacket:veth0`` or ``4=pcap:in,out``.
+    """Read ``1=udp:127.0.0.1:17760``, ``2=shm:@name``, ``3=afpacket:veth0``, ``3=if:veth0``, which
+    is the same, or ``4=pcap:in,out``.
 
     ``udp:`` alone binds a free port of 127.0.0.1, ``shm:`` alone a random address; either file of
     ``pcap:`` may be empty.
@@ -104,14 +105,14 @@ def parse_port(text: str) -> Port:
             port: Port = _udp(text, number, place)
         case "shm":
             port = ShmPort(number, place)
-        case "afpacket":
+        case "afpacket" | "if":
             port = AfPacketPort(number, place)
         case "pcap":
             read, _, write = place.partition(",")
             port = PcapPort(number, Path(read) if read else None, Path(write) if write else None)
         case _:
             raise InvalidPortError(
-                f"port {text!r}: unknown kind {kind!r}; udp, shm, afpacket or pcap"
+                f"port {text!r}: unknown kind {kind!r}; udp, shm, if, afpacket or pcap"
             )
     check_port(port)
     return port

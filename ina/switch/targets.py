@@ -14,6 +14,7 @@ def default_target(cache_dir: Path | None = None) -> Target:
     return CTarget(cache_dir)
 
 
-def xdp_target(cache_dir: Path | None = None) -> Target:
-    """This machine's kernel. ``cache_dir``: as of :func:`default_target`."""
-    return XdpTarget(cache_dir)
+def xdp_target(cache_dir: Path | None = None, *, at_ports: bool = False) -> Target:
+    """This machine's kernel. ``cache_dir``: as of :func:`default_target`. ``at_ports``: pipelines
+    can be attached to interfaces."""
+    return XdpTarget(cache_dir, at_ports=at_ports)

@@ -11,7 +11,7 @@ from ina.testing.bmv2_device import Bmv2Device
 from ina.testing.device import Device
 from ina.testing.model_device import ModelDevice
 from ina.testing.p4runtime_device import P4RuntimeDevice
-from ina.testing.soft_device import SoftDevice, SoftVethDevice, XdpDevice
+from ina.testing.soft_device import SoftDevice, SoftVethDevice, XdpDevice, XdpVethDevice
 from ina.testing.wire import SocketWire
 
 BY_NAME: dict[str, Callable[[str], Device]] = {
@@ -19,6 +19,7 @@ BY_NAME: dict[str, Callable[[str], Device]] = {
     "soft": SoftDevice,
     "soft-veth": SoftVethDevice,
     "xdp": XdpDevice,
+    "xdp-veth": XdpVethDevice,
     "bmv2": Bmv2Device,
 }
 

@@ -24,10 +24,13 @@ class Links:
     ``switch_outside``, in the namespace of this process. A context manager.
     """
 
-    def __init__(self, count: int, *, switch_outside: bool = False) -> None:
+    def __init__(
+        self, count: int, *, switch_outside: bool = False, mtu_bytes: int = MTU_BYTES
+    ) -> None:
+        """``mtu_bytes``: of both ends."""
         tag = uuid.uuid4().hex[:6]
         self.namespace = f"{_PREFIX}{os.getpid()}-{tag}"
-        self._outside = switch_outside
+        self._outside, self._mtu_bytes = switch_outside, mtu_bytes
         self.switch_ends = {port: f"sw{tag}p{port}" for port in range(1, count + 1)}
         """Port number to the interface that the switch shall open."""
         self._host_ends = {port: f"eth{port}" for port in self.switch_ends}
@@ -41,7 +44,7 @@ class Links:
         try:
             netns.add(self.namespace)
             # No address of its own, no neighbours: nothing but our frames is on these cables.
-            quiet = f"mtu {MTU_BYTES} addrgenmode none arp off multicast off up"
+            quiet = f"mtu {self._mtu_bytes} addrgenmode none arp off multicast off up"
             switch_space = None if self._outside else self.namespace
             pairs = [
                 (End(switch_space, self.switch_ends[port]), End(self.namespace, host_end))
@@ -52,6 +55,8 @@ class Links:
             for space in {end.space for end in ends}:
                 names = [end.interface for end in ends if end.space == space]
                 ip_batch(space, (f"link set {name} {quiet}" for name in names))
+            for end in self._host_ends.values():
+                netns.receive_in_bursts(End(self.namespace, end))
             self.wire.__enter__()
         except BaseException:
             self.__exit__(None, None, None)

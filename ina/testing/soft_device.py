@@ -19,7 +19,7 @@ from ina.testing.control_plane import P4RuntimeClient
 from ina.testing.device import Ability, ProgramOf, program_of_mode
 from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame
-from ina.testing.links import Links
+from ina.testing.links import MTU_BYTES, Links
 from ina.testing.p4runtime_device import P4RuntimeDevice
 from ina.testing.straight import StraightClient
 
@@ -27,6 +27,8 @@ PORTS = 34
 """Cables of a device on interfaces: 32 workers, and two strangers."""
 XDP_FRAME_BYTES = (14, 3521)
 """What an Ethernet interface gives, and a page holds beside what the kernel keeps there."""
+_XDP_MTU_BYTES = 3400
+"""Native XDP on veth takes a frame in one page."""
 _DEVICE_ID = 1
 
 
@@ -159,11 +161,14 @@ class SoftVethDevice(P4RuntimeDevice):
         *,
         ports: int = PORTS,
         target: Target | None = None,
+        name: str = "soft-veth",
+        mtu_bytes: int = MTU_BYTES,
+        cpu_port: bool = True,
     ) -> None:
-        self._links = Links(ports, switch_outside=True)
+        self._links = Links(ports, switch_outside=True, mtu_bytes=mtu_bytes)
         self._target = target
         self._open = ExitStack()
-        super().__init__("soft-veth", "", _DEVICE_ID, self._links.wire, mode=mode)
+        super().__init__(name, "", _DEVICE_ID, self._links.wire, mode=mode, cpu_port=cpu_port)
 
     def __enter__(self) -> SoftVethDevice:
         with ExitStack() as undo:
@@ -188,3 +193,18 @@ class SoftVethDevice(P4RuntimeDevice):
         trace: TracebackType | None,
     ) -> None:
         self._open.close()
+
+
+class XdpVethDevice(SoftVethDevice):
+    """The program in this machine's kernel, at virtual cables. Root."""
+
+    def __init__(self, mode: str = names.DEFAULT_MODE) -> None:
+        """Raises DeviceError: this machine cannot."""
+        if why := cannot_run_xdp():
+            raise DeviceError(f"device xdp-veth {why}")
+        target = xdp_target(at_ports=True)
+        # Its fences are groups, in which the kernel makes no copy for the controller.
+        super().__init__(
+            mode, target=target, name="xdp-veth", mtu_bytes=_XDP_MTU_BYTES, cpu_port=False
+        )
+        self.frame_bytes = range(self.frame_bytes.start, _XDP_MTU_BYTES + 15)

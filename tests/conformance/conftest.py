@@ -17,7 +17,12 @@ from ina.testing.soft_device import cannot_run_xdp
 
 def why_not(name: str) -> str:
     """Why this machine cannot run a device; empty: it can."""
-    asked = {"soft-veth": cannot_link, "xdp": cannot_run_xdp, "bmv2": cannot_run_bmv2}
+    asked = {
+        "soft-veth": cannot_link,
+        "xdp": cannot_run_xdp,
+        "xdp-veth": lambda: cannot_run_xdp() or cannot_link(),
+        "bmv2": cannot_run_bmv2,
+    }
     return asked.get(name, lambda: "")()
 
 
@@ -51,6 +56,12 @@ def soft_veth() -> Iterator[Device]:
 def xdp() -> Iterator[Device]:
     """The kernel."""
     yield from started("xdp")
+
+
+@pytest.fixture(scope="session")
+def xdp_veth() -> Iterator[Device]:
+    """The kernel, at virtual cables."""
+    yield from started("xdp-veth")
 
 
 @pytest.fixture(scope="session")

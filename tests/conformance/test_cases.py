@@ -59,6 +59,9 @@ DEVICES = {
     else [
         case for case in STREAM_CASES if case.values == SMALLEST and case.name.startswith("stream/")
     ],
+    "xdp_veth": all_cases(SMALLEST)
+    if LONG
+    else [case for case in all_cases(SMALLEST) if case.name.startswith("shared/")],
     "bmv2": whole(CASES, 64, 256),
     "bmv2_shared": of_mode(SHARED_CASES),
     "bmv2_stream": [case for case in STREAM_CASES if case.values == SMALLEST],

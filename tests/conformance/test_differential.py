@@ -51,6 +51,7 @@ TIMES = 20 if LONG else 1
         ("xdp", 64, 5_000),
         ("xdp", 360, 500),
         ("xdp_stream", 64, 1_000),
+        ("xdp_veth", 64, 500),
         pytest.param("bmv2", 64, 5_000, marks=pytest.mark.bmv2),
         pytest.param("bmv2", 256, 2_500, marks=pytest.mark.bmv2),
         pytest.param("bmv2", 360, 1_000, marks=pytest.mark.bmv2),

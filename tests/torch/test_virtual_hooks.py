@@ -107,7 +107,7 @@ def test_a_job_that_a_hook_is_not_for(change: dict[str, Any], why: str) -> None:
 
 def test_without_pytorch_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(ScenarioError, match=r"pip install 'ina\[torch\]'"):
+    with pytest.raises(ScenarioError, match="pip install torch"):
         try_scenario(scenario("topk"), 1)
 
 

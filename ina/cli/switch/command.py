@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +27,7 @@ from ina.cli.switch.options import (
 from ina.cli.switch.serve import serve_until_told
 from ina.cli.switch.shell import open_shell
 from ina.controller.config import DEFAULT_LISTEN
-from ina.errors import InvalidInputError
+from ina.errors import InvalidInputError, UnavailableError
 from ina.p4.builds import listed
 from ina.p4.origin import warn_if_changed
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
@@ -34,8 +35,17 @@ from ina.rpc.tls import TlsFiles
 from ina.switch.p4runtime.config import config_from_files
 from ina.switch.ports import parse_port
 from ina.switch.server import SoftSwitch
+from ina.switch.target import Target
+from ina.switch.targets import default_target, xdp_target
 
 app = typer.Typer(help="Run the soft switch; show what a controller's switch has.")
+
+
+class Device(str, Enum):
+    """What runs programs."""
+
+    soft = "soft"
+    xdp = "xdp"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +58,18 @@ class SwitchOptions:
         typer.Option(
             "--port",
             metavar="SPEC",
-            help="NUMBER=udp:ADDRESS:PORT, NUMBER=shm:@NAME, NUMBER=afpacket:INTERFACE or "
-            "NUMBER=pcap:IN,OUT; repeatable. Default: 1=udp:127.0.0.1:17760.",
+            help="NUMBER=udp:ADDRESS:PORT, NUMBER=shm:@NAME, NUMBER=afpacket:INTERFACE "
+            "(NUMBER=if:INTERFACE is the same) or NUMBER=pcap:IN,OUT; repeatable. "
+            "Default: 1=udp:127.0.0.1:17760.",
         ),
     ] = None
+    device: Annotated[
+        Device,
+        typer.Option(
+            help="What runs the program: soft, this process; xdp, this machine's kernel, as root, "
+            "whose ports are interfaces."
+        ),
+    ] = Device.soft
     grpc_addr: Annotated[
         str, typer.Option(help="Where to serve P4Runtime; port 0 takes a free one.")
     ] = "127.0.0.1:9559"
@@ -108,6 +126,7 @@ def switch(asked: SwitchOptions) -> None:
         loss_seed=asked.loss_seed,
         port_loss=dict(map(_parse_loss, asked.port_loss or [])),
         delay_us=asked.delay_us,
+        target=_target(asked.device),
         tls=TlsFiles(asked.tls_cert, asked.tls_key, asked.tls_ca, "--tls-"),
     )
     serve_until_told(
@@ -136,6 +155,16 @@ def remove_foreign(
 ) -> None:
     """Remove the entries that `ina switch show` reports as foreign."""
     switch_show.remove_foreign(controller, name, json)
+
+
+def _target(device: Device) -> Target:
+    """Raises UnavailableError: this machine has none of that kind."""
+    if device is Device.soft:
+        return default_target()
+    target = xdp_target(at_ports=True)
+    if why := target.trouble():
+        raise UnavailableError(f"device xdp {why}")
+    return target
 
 
 def _parse_loss(text: str) -> tuple[int, float]:

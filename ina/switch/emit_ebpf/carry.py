@@ -11,6 +11,7 @@ from ina.switch.errors import UnsupportedProgramError
 from ina.switch.ir.expr import FieldRef
 from ina.switch.passes.carried import Carried
 
+_FIRST_BYTES = 16
 MOST_BYTES = 32
 """Of metadata in front of a frame, whatever the driver."""
 
@@ -29,7 +30,7 @@ class Carry:
     def is_group_at(self) -> int:
         """Where the last member is."""
         wide = sum(container_bits(ref.width_bits) // 8 for ref, _ in self.members)
-        return 8 + wide + 2 * self.counts_length
+        return _FIRST_BYTES + wide + 2 * self.counts_length
 
     @classmethod
     def of(cls, layout: Layout, what: Carried) -> Carry:
@@ -37,7 +38,9 @@ class Carry:
         fields = sorted(what.fields, key=lambda ref: -container_bits(ref.width_bits))
         members = tuple((ref, f"field_{number}") for number, ref in enumerate(fields))
         counts = layout.plan.counts_length
-        size = 4 + 2 + 2 + 2 * counts + 1 + sum(container_bits(it.width_bits) // 8 for it in fields)
+        size = (
+            _FIRST_BYTES + 2 * counts + 1 + sum(container_bits(it.width_bits) // 8 for it in fields)
+        )
         size = -(-size // 4) * 4
         if size > MOST_BYTES or len(what.headers) > 32:
             names = ", ".join(f"{ref.header}.{ref.field}" for ref in fields)
@@ -52,6 +55,8 @@ class Carry:
             out.line("uint32_t headers; // a bit for each that is there")
             out.line("uint16_t length;  // of the packet as it came")
             out.line("uint16_t to;      // a port or a group")
+            out.line("uint32_t frame;   // its number, where it is copied")
+            out.line("uint32_t unused; // what follows may have 64 bits")
             wide = [(ref, name) for ref, name in self.members if ref.width_bits > 16]
             rest = [(ref, name) for ref, name in self.members if ref.width_bits <= 16]
             for ref, name in wide:

@@ -140,7 +140,6 @@ def _emit_types(layout: Layout, out: Writer) -> None:
 def _emit_maps(layout: Layout, memory: Maps, out: Writer) -> None:
     room = max(memory.default_words, 1)
     out.line("INA_MAP_OF(ina_packets, MAP_PERCPU_ARRAY, packet, 1);")
-    out.line("INA_MAP(ina_ports, MAP_HASH, 4, 4, 512, 0); // by index of interface")
     out.line(f'volatile uint64_t ina_defaults[{room}] SEC(".data.defaults");')
     for plan in layout.plan.tables:
         name = layout.table(plan)
@@ -260,8 +259,9 @@ def _emit_ingress(layout: Layout, carry: Carry, out: Writer) -> None:
         out.line("if ((void *)(c + 1) > (void *)(long)ctx->data) return XDP_ABORTED;")
         out.line("c->to = (uint16_t)to;")
         out.line("c->is_group = group != 0;")
+        out.line("c->frame = group ? ina_next_frame() : 0;")
         carry.emit_save(layout, out)
-        out.line("return XDP_REDIRECT;")
+        out.line("return ina_send(ctx, group, to);")
     out.line()
 
 
@@ -292,7 +292,36 @@ def _emit_egress(layout: Layout, carry: Carry, out: Writer) -> None:
         out.line("bpf_xdp_adjust_meta(ctx, (int)sizeof(carry)); // nobody behind us reads it")
         out.line("return XDP_PASS;")
     out.line()
-    out.line("/* Of a copy that a test says. */")
+    _emit_copies(out)
+
+
+def _emit_copies(out: Writer) -> None:
+    """Who calls ``leave``: what a copy takes at its interface, what hands a frame to the
+    controller, and what runs a frame in memory."""
+    with out.block('SEC("xdp/devmap") int ina_leave(struct xdp_md *const ctx)'):
+        out.line("const uint32_t interface = ctx->egress_ifindex;")
+        out.line("const uint32_t *const port = bpf_map_lookup_elem(&ina_ports, &interface);")
+        out.line("if (!port) return XDP_DROP;")
+        out.line("const carry *const c = (const carry *)(long)ctx->data_meta;")
+        out.line("if ((void *)(c + 1) > (void *)(long)ctx->data) return XDP_ABORTED;")
+        out.line("if (!c->is_group) return leave(ctx, *port, 0);")
+        out.line("const uint32_t number = ina_copies_before(*port, c->frame);")
+        out.line("const struct ina_copy copy = {c->to, (uint16_t)*port, number};")
+        out.line("const uint32_t *const rid = bpf_map_lookup_elem(&ina_rids, &copy);")
+        out.line("return rid ? leave(ctx, *port, *rid) : XDP_DROP;")
+    out.line()
+    with out.block('SEC("xdp") int ina_packet_in(struct xdp_md *const ctx)'):
+        out.line("const uint32_t zero = 0;")
+        out.line("const int verdict = leave(ctx, ina_live[1], 0);")
+        out.line("packet *const p = bpf_map_lookup_elem(&ina_packets, &zero);")
+        out.line("if (verdict != XDP_PASS || !p) return XDP_DROP;")
+        out.line("uint64_t size = bpf_xdp_get_buff_len(ctx);")
+        out.line("INA_ONE_REGISTER(size);")
+        out.line("if (size == 0 || size > INA_ROOM) return XDP_DROP;")
+        out.line("if (bpf_xdp_load_bytes(ctx, 0, p->in, (uint32_t)size)) return XDP_ABORTED;")
+        out.line("bpf_ringbuf_output(&ina_controller, p->in, size, 0);")
+        out.line("return XDP_DROP;")
+    out.line()
     out.line("INA_MAP(ina_copy_of_test, MAP_ARRAY, 4, 8, 1, 0);")
     with out.block('SEC("xdp") int ina_egress_of_test(struct xdp_md *const ctx)'):
         out.line("const uint32_t zero = 0;")

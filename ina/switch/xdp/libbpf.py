@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,8 @@ _LOG_BYTES = 1 << 24
 NO_ENTRY, EXISTS, FULL = 2, 17, 7
 """errno: ENOENT, EEXIST, E2BIG."""
 _NOT_PERMITTED = 1
+_LIVE_FRAMES = 1 << 1
+_DEVMAP, _ATTACH_XDP, _NATIVE, _GENERIC = 14, 37, 1 << 2, 1 << 1
 CREATE, ANY, REPLACE = 1, 0, 2
 """What an update of a map may do."""
 
@@ -29,6 +33,9 @@ class RefusedError(XdpError):
     def __init__(self, message: str, log: str) -> None:
         super().__init__(message)
         self.log = log
+
+
+_ON_SAMPLE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 class _TestRun(ctypes.Structure):
@@ -82,6 +89,10 @@ def library() -> ctypes.CDLL:
         getattr(found, name).argtypes = (ctypes.c_void_p,)
     found.bpf_program__set_log_buf.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
     found.bpf_program__set_log_level.argtypes = (ctypes.c_void_p, ctypes.c_uint32)
+    found.bpf_program__set_autoload.argtypes = (ctypes.c_void_p, ctypes.c_bool)
+    found.ring_buffer__new.restype = ctypes.c_void_p
+    found.ring_buffer__poll.argtypes = (ctypes.c_void_p, ctypes.c_int)
+    found.ring_buffer__free.argtypes = (ctypes.c_void_p,)
     found.libbpf_set_print(None)
     return found
 
@@ -147,13 +158,96 @@ class Run:
     duration_ns: int
 
 
+def copies_map(room: int) -> Map:
+    """A map for the copies of a group. Raises :class:`XdpError`."""
+    descriptor = library().bpf_map_create(_DEVMAP, b"ina_copies", 4, 8, room, None)
+    if descriptor < 0:
+        raise XdpError(f"a map for copies: {os.strerror(-descriptor)}")
+    return Map("ina_copies", descriptor, 4, 8)
+
+
+class _LinkOptions(ctypes.Structure):
+    _fields_ = (
+        ("sz", ctypes.c_size_t),
+        ("flags", ctypes.c_uint32),
+        ("iter_info", ctypes.c_void_p),
+        ("iter_info_len", ctypes.c_uint32),
+        ("target_btf_id", ctypes.c_uint32),
+        ("cookie", ctypes.c_uint64),
+        ("padding", ctypes.c_uint64 * 4),
+    )
+
+
+class Attached:
+    """A program that an interface runs, until :meth:`close`."""
+
+    def __init__(self, program: int, index: int, *, generic: bool) -> None:
+        """``index``: of the interface. ``generic``: on any, behind the kernel's own receiving.
+
+        Raises :class:`XdpError`.
+        """
+        flags = _GENERIC if generic else _NATIVE
+        options = _LinkOptions(sz=ctypes.sizeof(_LinkOptions), flags=flags)
+        link = library().bpf_link_create(program, index, _ATTACH_XDP, ctypes.byref(options))
+        if link < 0:
+            raise XdpError(os.strerror(-link))
+        self._link = link
+
+    def update(self, program: int) -> None:
+        """It runs this one from now on. Raises :class:`XdpError`."""
+        code = library().bpf_link_update(self._link, program, None)
+        if code:
+            raise XdpError(os.strerror(-code))
+
+    def close(self) -> None:
+        """Idempotent."""
+        link, self._link = self._link, -1
+        if link >= 0:
+            os.close(link)
+
+
+class Ring:
+    """Frames that programs put there."""
+
+    def __init__(self, ring: Map) -> None:
+        """Raises :class:`XdpError`."""
+        self._frames: deque[bytes] = deque()
+        self._callback = _ON_SAMPLE(self._take)  # as long as the ring
+        handle = library().ring_buffer__new(ring.descriptor, self._callback, None, None)
+        if not handle:
+            raise XdpError(f"map {ring.name}: {os.strerror(ctypes.get_errno())}")
+        self._handle: int | None = handle
+
+    def next(self, timeout_ms: int) -> bytes | None:
+        """The oldest; None: none came in time."""
+        if not self._frames and self._handle:
+            library().ring_buffer__poll(self._handle, timeout_ms)
+        return self._frames.popleft() if self._frames else None
+
+    def close(self) -> None:
+        """Idempotent."""
+        handle, self._handle = self._handle, None
+        if handle:
+            library().ring_buffer__free(handle)
+
+    def _take(self, _context: int | None, data: int, size: int) -> int:
+        self._frames.append(ctypes.string_at(data, size))
+        return 0
+
+
 class Object:
     """Programs and maps of one file, in the kernel until :meth:`close`."""
 
-    def __init__(self, path: Path) -> None:
-        """Raises :class:`XdpError`, :class:`RefusedError`."""
+    def __init__(self, path: Path, without: Callable[[str], bool] = lambda _: False) -> None:
+        """``without``: of a program's name, whether it stays out of the kernel.
+
+        Raises :class:`XdpError`, :class:`RefusedError`.
+        """
         lib = library()
         self._handle: int | None = _opened(path)
+        for one in _each(self._handle, "bpf_object__next_program"):
+            if without(lib.bpf_program__name(one).decode()):
+                lib.bpf_program__set_autoload(one, False)
         code = lib.bpf_object__load(self._handle)
         if code:
             lib.bpf_object__close(self._handle)
@@ -164,6 +258,10 @@ class Object:
             lib.bpf_program__name(one).decode(): lib.bpf_program__fd(one)
             for one in _each(self._handle, "bpf_object__next_program")
         }
+
+    def program(self, name: str) -> int:
+        """Its descriptor."""
+        return int(self._programs[name])
 
     def run(self, program: str, data: bytes, *, meta: bytes = b"", repeat: int = 1) -> Run:
         """One packet through a program. ``data``: 14 bytes or more. Raises :class:`XdpError`."""
@@ -189,6 +287,23 @@ class Object:
         out = room.raw[: ask.data_size_out]
         at = found.data - found.data_meta
         return Run(ask.retval, out[at:], out[:at], ask.duration)
+
+    def send(self, program: str, data: bytes) -> None:
+        """One packet through a program, as if it had come by the loopback: where that sends it, it
+        goes. Raises :class:`XdpError`."""
+        given = _Context(data_end=len(data), ifindex=1)
+        ask = _TestRun(
+            sz=ctypes.sizeof(_TestRun),
+            data_in=ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p),
+            data_size_in=len(data),
+            ctx_in=ctypes.cast(ctypes.byref(given), ctypes.c_void_p),
+            ctx_size_in=ctypes.sizeof(given),
+            repeat=1,
+            flags=_LIVE_FRAMES,
+        )
+        code = library().bpf_prog_test_run_opts(self._programs[program], ctypes.byref(ask))
+        if code:
+            raise XdpError(f"program {program}: {os.strerror(-code)}")
 
     def close(self) -> None:
         """Idempotent."""

@@ -22,6 +22,7 @@ from ina.switch.ir.turns import Digest
 from ina.switch.match import TableKey
 from ina.switch.passes.tables import TablePlan
 from ina.switch.pipeline import Packets, Pipeline, Replicas
+from ina.switch.xdp.attached import AttachedPorts
 from ina.switch.xdp.libbpf import Map, Object
 from ina.switch.xdp.registers import Cell, cells
 from ina.switch.xdp.tables import MapTable, entry_bytes
@@ -31,6 +32,8 @@ _DROP, _PASS, _REDIRECT = 1, 2, 4
 _LEAST_BYTES, MOST_BYTES = 14, 3520
 """Of a frame: Ethernet's header; a page less what the kernel keeps in front of a frame and behind
 it."""
+_IN_MEMORY = ("ina_ingress", "ina_egress_of_test")
+"""Programs that run without interfaces."""
 _LOOPBACK = struct.pack("<I", 1)
 """The interface that frames of a test come from."""
 _WORD_BYTES, _COUNTER_BYTES = 8, 16
@@ -39,11 +42,15 @@ _WORD_BYTES, _COUNTER_BYTES = 8, 16
 class XdpPipeline(Pipeline):
     """One object file's programs and maps. Another power-on is another set of them."""
 
-    def __init__(self, program: Program, source: EbpfSource, path: Path, generated: Path) -> None:
-        """Raises XdpError: the kernel refuses; RefusedError: its verifier does."""
-        super().__init__(program, generated)
+    def __init__(self, program: Program, source: EbpfSource, path: Path, *, at_ports: bool) -> None:
+        """``at_ports``: it can be attached. Raises XdpError: the kernel refuses; RefusedError: its
+        verifier does."""
+        super().__init__(program, path.with_suffix(".c"))
         self._source = source
-        self._object: Object | None = Object(path)
+        self._object: Object | None = Object(
+            path, lambda name: not at_ports and name not in _IN_MEMORY
+        )
+        self._attached: AttachedPorts | None = None
         self._maps = self._object.maps
         self._processors = _possible_processors()
         layout = source.layout
@@ -149,6 +156,9 @@ class XdpPipeline(Pipeline):
 
     def _set_multicast(self, group: int, replicas: Replicas) -> None:
         self._alive()
+        if self._attached is not None:
+            self._attached.check(group, replicas)
+            self._attached.set_group(group, replicas)
         if replicas:
             self._groups[group] = tuple(replicas)
         else:
@@ -203,10 +213,35 @@ class XdpPipeline(Pipeline):
         assert value is not None
         return cell, value
 
+    # -- at interfaces --
+
+    def attach(self, interfaces: Mapping[int, int], cpu_port: int) -> int:
+        """From now on frames leave by interfaces, whose indices these are by port; returns the
+        program for each of them. Raises XdpError, InvalidEntryError: a group cannot be."""
+        kernel = self._alive()
+        if self._attached is None:
+            self._attached = AttachedPorts(kernel, interfaces, cpu_port)
+            for group, replicas in self._groups.items():
+                self._attached.check(group, replicas)
+                self._attached.set_group(group, replicas)
+        return kernel.program("ina_ingress")
+
+    def inject(self, packet: bytes) -> None:
+        """A frame of the controller. Raises XdpError."""
+        if self._attached is not None:
+            self._attached.inject(packet)
+
+    def next_cpu_packet(self, timeout_ms: int) -> bytes | None:
+        """A frame for the controller; None: none came in time."""
+        return None if self._attached is None else self._attached.ring.next(timeout_ms)
+
     # -- life --
 
     def close(self) -> None:
         """See :meth:`Pipeline.close`."""
+        attached, self._attached = self._attached, None
+        if attached is not None:
+            attached.close()
         kernel, self._object = self._object, None
         if kernel is not None:
             self._defaults.close()

@@ -15,20 +15,21 @@ from ina.switch.target import Image, ReadProgram, Target
 from ina.switch.xdp.compile import compiled, find_clang
 from ina.switch.xdp.libbpf import RefusedError, library, why_not
 from ina.switch.xdp.pipeline import XdpPipeline
+from ina.switch.xdp.ports import XdpPorts
 
 
 class XdpImage(Image):
     """An object file."""
 
-    def __init__(self, program: Program, source: EbpfSource, path: Path) -> None:
+    def __init__(self, program: Program, source: EbpfSource, path: Path, *, at_ports: bool) -> None:
         super().__init__(program)
-        self._source, self._path = source, path
+        self._source, self._path, self._at_ports = source, path, at_ports
 
     def power_on(self) -> XdpPipeline:
         """See :meth:`Image.power_on`. Raises XdpError; UnsupportedProgramError: the kernel's
         verifier refuses it, and the log is beside the object file."""
         try:
-            return XdpPipeline(self.program, self._source, self._path, self._path.with_suffix(".c"))
+            return XdpPipeline(self.program, self._source, self._path, at_ports=self._at_ports)
         except RefusedError as error:
             log = self._path.with_suffix(".log")
             log.write_text(error.log)
@@ -38,9 +39,10 @@ class XdpImage(Image):
 class XdpTarget(Target):
     """This machine's kernel, which root may give programs to (CAP_BPF and CAP_NET_ADMIN)."""
 
-    def __init__(self, cache_dir: Path | None = None) -> None:
-        """``cache_dir``: None: ``$XDG_CACHE_HOME/ina`` or ``~/.cache/ina``."""
-        self._cache_dir = cache_dir
+    def __init__(self, cache_dir: Path | None = None, *, at_ports: bool = False) -> None:
+        """``cache_dir``: None: ``$XDG_CACHE_HOME/ina`` or ``~/.cache/ina``. ``at_ports``: its
+        pipelines can be attached to interfaces, which takes the kernel longer to look at."""
+        self._cache_dir, self._at_ports = cache_dir, at_ports
 
     def build(self, program: ReadProgram) -> XdpImage:
         """Raises UnsupportedProgramError, CompilerMissingError, CompilationError, XdpError."""
@@ -53,7 +55,7 @@ class XdpTarget(Target):
                 f"{error.construct}, on device xdp", error.source
             ) from None
         path = compiled(program.text, lambda: source.text, self._cache_dir)
-        return XdpImage(program.program, source, path)
+        return XdpImage(program.program, source, path, at_ports=self._at_ports)
 
     def trouble(self) -> str:
         """Of libbpf, the kernel, or the compiler."""
@@ -64,5 +66,5 @@ class XdpTarget(Target):
         return why_not()
 
     def ports(self, specs: Sequence[Port], cpu_port: int, impairment: Impairment) -> PortSet:
-        """Raises UnsupportedProgramError: its ports are interfaces of the kernel."""
-        raise UnsupportedProgramError("ports of this process on device xdp")
+        """See :meth:`Target.ports`: interfaces of this machine."""
+        return XdpPorts(specs, cpu_port, impairment)

@@ -18,6 +18,7 @@ import pytest
 from ina.emulate import namespaces, remains
 from ina.emulate.programming import SwitchPlan
 from ina.tables.values import Entry
+from ina.testing.soft_device import cannot_run_xdp
 from tests.worlds.processes.forks import Running, run_ina
 from tests.worlds.processes.namespaces import require_root
 from tests.worlds.processes.stand_ins import python
@@ -51,6 +52,8 @@ def need(kind: str) -> None:
     require_root()
     if shutil.which("tc") is None:
         pytest.skip("needs tc: install iproute2")
+    if kind == "xdp" and (why := cannot_run_xdp()):
+        pytest.skip(f"device xdp {why}")
     if kind == "bmv2" and shutil.which("simple_switch_grpc") is None:
         pytest.skip("needs simple_switch_grpc on PATH: build BMv2 with its P4Runtime server")
 

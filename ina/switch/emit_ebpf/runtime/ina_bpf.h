@@ -13,13 +13,27 @@ struct xdp_md {
 };
 
 enum { XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT };
-enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PERCPU_ARRAY = 6, MAP_LPM_TRIE = 11 };
+enum {
+    MAP_HASH = 1,
+    MAP_ARRAY = 2,
+    MAP_PROG_ARRAY = 3,
+    MAP_PERCPU_ARRAY = 6,
+    MAP_LPM_TRIE = 11,
+    MAP_HASH_OF_MAPS = 13,
+    MAP_DEVMAP = 14,
+    MAP_RINGBUF = 27,
+};
 enum { MAP_NO_PREALLOC = 1 };
+enum { REDIRECT_BROADCAST = 1 << 3 };
 
 struct bpf_spin_lock {
     uint32_t value;
 };
 
+static long (*bpf_tail_call)(struct xdp_md *ctx, const void *programs, uint32_t at) = (void *)12;
+static long (*bpf_redirect_map)(const void *map, uint64_t key, uint64_t flags) = (void *)51;
+static long (*bpf_ringbuf_output)(const void *ring, const void *data, uint64_t size,
+                                  uint64_t flags) = (void *)130;
 static void *(*bpf_map_lookup_elem)(const void *map, const void *key) = (void *)1;
 static uint64_t (*bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188;
 static uint64_t (*bpf_ktime_get_ns)(void) = (void *)5;
@@ -50,6 +64,82 @@ static long (*bpf_xdp_store_bytes)(struct xdp_md *ctx, uint32_t at, const void *
         value_type *value;                                                                         \
         int (*max_entries)[entries];                                                               \
     } name SEC(".maps")
+
+/* -- ports: empty until interfaces are attached, and then a frame leaves -- */
+
+#define INA_PORTS 512
+#define INA_MOST_COPIES 64 /* of a group */
+#define INA_MOST_GROUPS 1024
+
+struct ina_copies {
+    int (*type)[MAP_DEVMAP];
+    int (*key_size)[4];
+    int (*value_size)[8]; /* index of the interface, program that a copy takes before it leaves */
+    int (*max_entries)[INA_MOST_COPIES];
+};
+
+/* By group: its copies. */
+struct {
+    int (*type)[MAP_HASH_OF_MAPS];
+    int (*max_entries)[INA_MOST_GROUPS];
+    uint32_t *key;
+    struct ina_copies *values[];
+} ina_groups SEC(".maps");
+/* A copy's rid, by which one of its group's at its port it is. The kernel does not say which, but
+ * a processor sends the copies of one frame to a port one behind the other (kernel/bpf/devmap.c,
+ * bq_enqueue), so they are counted: each frame that is copied has a number. */
+struct ina_copy {
+    uint16_t group, port;
+    uint32_t number;
+};
+struct ina_seen {
+    uint32_t frame, copies;
+};
+INA_MAP(ina_last_seen, MAP_PERCPU_ARRAY, 4, 8, INA_PORTS, 0);
+INA_MAP(ina_frames, MAP_PERCPU_ARRAY, 4, 8, 1, 0);
+INA_MAP(ina_rids, MAP_HASH, 8, 4, INA_MOST_GROUPS *INA_MOST_COPIES, MAP_NO_PREALLOC);
+INA_MAP(ina_interfaces, MAP_DEVMAP, 4, 8, INA_PORTS, 0); /* by port */
+INA_MAP(ina_ports, MAP_HASH, 4, 4, INA_PORTS, 0);        /* by index of interface */
+INA_MAP(ina_to_controller, MAP_PROG_ARRAY, 4, 4, 1, 0);
+struct {
+    int (*type)[MAP_RINGBUF];
+    int (*max_entries)[1 << 20];
+} ina_controller SEC(".maps"); /* frames for it: what finds it full is lost */
+/* Whether interfaces are attached, and the controller's port. */
+volatile uint32_t ina_live[2] SEC(".data.live");
+
+/* Of a frame that is to be copied: different from the one before on this processor. */
+INA_INLINE uint32_t ina_next_frame(void) {
+    const uint32_t zero = 0;
+    uint64_t *const frames = bpf_map_lookup_elem(&ina_frames, &zero);
+    return frames ? (uint32_t)++*frames : 0;
+}
+
+/* Which copy of its frame at its port this is, from 0. */
+INA_INLINE uint32_t ina_copies_before(uint32_t port, uint32_t frame) {
+    struct ina_seen *const last = bpf_map_lookup_elem(&ina_last_seen, &port);
+    if (!last) return 0;
+    if (last->frame != frame) {
+        last->frame = frame;
+        last->copies = 0;
+    }
+    return last->copies++;
+}
+
+/* Sends a frame on its way: a copy to each of a group, or one to a port. */
+INA_INLINE int ina_send(struct xdp_md *ctx, uint32_t group, uint32_t port) {
+    if (!ina_live[0]) return XDP_REDIRECT; /* whoever asked makes the copies */
+    if (group) {
+        const void *const copies = bpf_map_lookup_elem(&ina_groups, &group);
+        if (!copies) return XDP_DROP;
+        return (int)bpf_redirect_map(copies, 0, REDIRECT_BROADCAST);
+    }
+    if (port == ina_live[1]) {
+        bpf_tail_call(ctx, &ina_to_controller, 0);
+        return XDP_ABORTED;
+    }
+    return (int)bpf_redirect_map(&ina_interfaces, port, XDP_DROP);
+}
 
 enum { INA_INSTANCE_NORMAL = 0, INA_INSTANCE_REPLICATION = 5 };
 #define INA_DROP_PORT 511u

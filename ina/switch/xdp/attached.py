@@ -1,0 +1,90 @@
+"""A pipeline at interfaces: which are its ports, and where copies of a frame go."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Mapping
+
+from ina.switch.errors import InvalidEntryError
+from ina.switch.pipeline import Replicas
+from ina.switch.xdp.libbpf import Map, Object, Ring, copies_map
+
+MOST_COPIES = 64
+"""INA_MOST_COPIES of runtime/ina_bpf.h."""
+LOOPBACK = 1
+"""Index of the interface that frames of this process come by."""
+
+
+class AttachedPorts:
+    """What the maps say of interfaces."""
+
+    def __init__(self, kernel: Object, interfaces: Mapping[int, int], cpu_port: int) -> None:
+        """``interfaces``: by port number, their indices. Raises XdpError."""
+        self._kernel, self._interfaces, self._cpu_port = kernel, dict(interfaces), cpu_port
+        self._maps = kernel.maps
+        self._rids: dict[int, set[bytes]] = {}
+        for port, index in interfaces.items():
+            self._maps["ina_ports"].write(struct.pack("<I", index), struct.pack("<I", port))
+            self._maps["ina_interfaces"].write(struct.pack("<I", port), self._leaving(index))
+        self._maps["ina_ports"].write(struct.pack("<I", LOOPBACK), struct.pack("<I", cpu_port))
+        program = struct.pack("<i", kernel.program("ina_packet_in"))
+        self._maps["ina_to_controller"].write(bytes(4), program)
+        self.ring = Ring(self._maps["ina_controller"])
+        self._maps[".data.live"].write(bytes(4), struct.pack("<II", 1, cpu_port))
+
+    def check(self, group: int, replicas: Replicas) -> None:
+        """Raises InvalidEntryError: there are copies that the kernel cannot make."""
+        if len(replicas) > MOST_COPIES:
+            raise InvalidEntryError(
+                f"multicast group {group}: {len(replicas)} copies, and device xdp makes at most"
+                f" {MOST_COPIES}"
+            )
+        if any(port == self._cpu_port for port, _ in replicas):
+            raise InvalidEntryError(
+                f"multicast group {group}: a copy to the controller's port on device xdp"
+            )
+
+    def set_group(self, group: int, replicas: Replicas) -> None:
+        """A frame finds all of the former copies, or all of these. A port without an interface gets
+        none."""
+        rids: dict[bytes, bytes] = {}
+        leaving: list[bytes] = []
+        counts: dict[int, int] = {}
+        for port, rid in replicas:
+            index = self._interfaces.get(port)
+            if index is None:
+                continue
+            number = counts.get(port, 0)
+            counts[port] = number + 1
+            rids[struct.pack("<HHI", group, port, number)] = struct.pack("<I", rid)
+            leaving.append(self._leaving(index))
+        for key, rid_bytes in rids.items():
+            self._maps["ina_rids"].write(key, rid_bytes)
+        groups: Map = self._maps["ina_groups"]
+        name = struct.pack("<I", group)
+        if leaving:
+            copies = copies_map(MOST_COPIES)
+            for number, value in enumerate(leaving):
+                copies.write(struct.pack("<I", number), value)
+            groups.write(name, struct.pack("<i", copies.descriptor))
+            os.close(copies.descriptor)
+        elif group in self._rids:
+            groups.delete(name)
+        for key in self._rids.get(group, set()) - rids.keys():
+            self._maps["ina_rids"].delete(key)
+        self._rids[group] = set(rids)
+        if not leaving:
+            del self._rids[group]
+
+    def inject(self, packet: bytes) -> None:
+        """A frame of the controller. Raises XdpError."""
+        self._kernel.send("ina_ingress", packet)
+
+    def close(self) -> None:
+        """Nothing leaves any more. Idempotent."""
+        self._maps[".data.live"].write(bytes(4), bytes(8))
+        self.ring.close()
+
+    def _leaving(self, index: int) -> bytes:
+        return struct.pack("<Ii", index, self._kernel.program("ina_leave"))

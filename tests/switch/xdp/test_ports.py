@@ -1,0 +1,149 @@
+"""Interfaces as ports of the kernel's programs: real frames on virtual cables. Needs root."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from ina.p4 import compiled, names
+from ina.switch.errors import InvalidEntryError
+from ina.switch.match import Exact
+from ina.switch.pipeline import Pipeline
+from ina.switch.port_set import Impairment, PortSet
+from ina.switch.ports import AfPacketPort, InvalidPortError, Port, UdpPort
+from ina.switch.targets import xdp_target
+from ina.switch.xdp.libbpf import XdpError
+from ina.testing.links import Links, cannot_link
+from ina.testing.soft_device import cannot_run_xdp
+
+WHY = cannot_run_xdp() or cannot_link()
+pytestmark = pytest.mark.skipif(bool(WHY), reason=WHY or "it can run")
+FORWARD, DMAC = "PoolIngress.forwarding.forward", "PoolIngress.forwarding.dmac"
+TO_CONTROLLER = "PoolIngress.forwarding.send_to_controller"
+MAC, LLDP = 0x02AA0000000B, 0x0180C200000E
+PAYLOAD = b"\x88\xb5" + bytes(50)
+
+
+def frame(mac: int) -> bytes:
+    return mac.to_bytes(6, "big") + bytes(6) + PAYLOAD
+
+
+@pytest.fixture
+def links() -> Iterator[Links]:
+    with Links(2, switch_outside=True, mtu_bytes=3400) as made:
+        yield made
+
+
+@pytest.fixture
+def ports(links: Links) -> Iterator[PortSet]:
+    specs = [AfPacketPort(port, end) for port, end in links.switch_ends.items()]
+    made = xdp_target(at_ports=True).ports(specs, names.CPU_PORT, Impairment())
+    made.open()
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+        made.close()
+
+
+@pytest.fixture
+def pool() -> Iterator[Pipeline]:
+    with xdp_target(at_ports=True).load(compiled(64).bmv2_json) as pipeline:
+        yield pipeline
+
+
+def arrived(links: Links, wanted: bytes) -> list[int]:
+    """By which ports such a frame came, in two seconds or as soon as one did."""
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        found = [port for port, data in links.wire.receive(0.1) if data == wanted]
+        if found:
+            return found
+    return []
+
+
+def test_frames_leave_by_interfaces_and_are_counted(
+    links: Links, ports: PortSet, pool: Pipeline
+) -> None:
+    handle = pool.insert(DMAC, [Exact(MAC)], FORWARD, [2])
+    ports.install(pool)
+    links.wire.send(1, frame(MAC))
+    assert arrived(links, frame(MAC)) == [2]
+    assert pool.direct_counter(DMAC, handle) == (1, len(frame(MAC)))
+    stats = ports.stats().ports
+    assert stats[1].rx_packets >= 1
+    assert stats[2].tx_packets >= 1
+
+
+def test_another_pipeline_takes_over_and_none_is_left(
+    links: Links, ports: PortSet, pool: Pipeline
+) -> None:
+    ports.install(pool)
+    with xdp_target(at_ports=True).load(compiled(64).bmv2_json) as other:
+        other.insert(DMAC, [Exact(MAC)], FORWARD, [1])
+        ports.install(other)
+        links.wire.send(2, frame(MAC))
+        assert arrived(links, frame(MAC)) == [1]
+        ports.stop()
+        links.wire.send(2, frame(MAC))
+        assert arrived(links, frame(MAC)) == []
+
+
+def test_packets_to_and_from_the_controller(links: Links, ports: PortSet, pool: Pipeline) -> None:
+    pool.insert(DMAC, [Exact(LLDP)], TO_CONTROLLER, [])
+    ports.install(pool)
+    assert ports.next_cpu_packet(1_000_000) is None
+    links.wire.send(2, frame(LLDP))
+    told = None
+    for _ in range(20):
+        told = told or ports.next_cpu_packet(100_000_000)
+    assert told == (2 << 7).to_bytes(2, "big") + frame(LLDP)  # who came in by port 2
+    assert ports.inject(names.CPU_PORT, (1 << 7).to_bytes(2, "big") + frame(MAC))
+    assert arrived(links, frame(MAC)) == [1]
+    assert not ports.inject(1, frame(MAC))
+    assert ports.stats().cpu_packets == 1
+
+
+def test_a_group_has_no_copy_for_the_controller(ports: PortSet, pool: Pipeline) -> None:
+    ports.install(pool)
+    with pytest.raises(InvalidEntryError, match="group 5: a copy to the controller's port"):
+        pool.set_multicast(5, [(1, 1), (names.CPU_PORT, 2)])
+    with pytest.raises(InvalidEntryError, match="65 copies, and device xdp makes at most 64"):
+        pool.set_multicast(5, [(1, number) for number in range(65)])
+
+
+@pytest.mark.parametrize(
+    ("port", "why"),
+    [
+        (UdpPort(1), "port 1: device xdp has interfaces for ports"),
+        (AfPacketPort(1, "none"), "port 1, interface none: No such device"),
+    ],
+)
+def test_what_is_no_port(port: Port, why: str) -> None:
+    made = xdp_target(at_ports=True).ports([port], names.CPU_PORT, Impairment())
+    with pytest.raises(InvalidPortError, match=why):
+        made.open()
+
+
+def test_it_loses_and_delays_nothing() -> None:
+    made = xdp_target(at_ports=True).ports([], names.CPU_PORT, Impairment(loss_rate=0.1))
+    with pytest.raises(InvalidPortError, match="makes no losses and no delays"):
+        made.open()
+
+
+def test_an_interface_without_native_programs_is_refused(pool: Pipeline) -> None:
+    loopback = socket.if_indextoname(1)
+    made = xdp_target(at_ports=True).ports(
+        [AfPacketPort(1, loopback)], names.CPU_PORT, Impairment()
+    )
+    made.open()
+    try:
+        with pytest.raises(XdpError, match=f"interface {loopback}: no native XDP program: "):
+            made.install(pool)
+    finally:
+        made.stop()
+        made.close()
