@@ -46,7 +46,8 @@ WORDS = {
     ],
     "controller": ["SQLite", "PostgreSQL"],
     "emulated networks": [
-        {"soft": "soft switch", "bmv2": "BMv2", "xdp": "the kernel"}[it] for it in get_args(SwitchKind)
+        {"soft": "soft switch", "bmv2": "BMv2", "xdp": "the kernel"}[it]
+        for it in get_args(SwitchKind)
     ],
     "racks and hosts": [f"{MAX_WORLD_SIZE:,} workers", {4: "four levels"}[MAX_LEVELS]],
 }  # fmt: skip
