@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import importlib.util
 import os
 import platform
@@ -19,6 +20,7 @@ from ina.tables.bfrt.sde import load_client
 
 WANTED_RECEIVE_BUFFER_BYTES = 8 << 20
 """What a worker asks the kernel for; a smaller grant limits its packets in flight."""
+_XDP = "ina switch --device xdp"
 _RMEM_MAX = Path("/proc/sys/net/core/rmem_max")
 
 
@@ -105,7 +107,11 @@ def _network() -> Iterator[Finding]:
     veth = "" if why_no_veth else "can be made"
     yield Finding("veth", veth, "networks on one machine", why_no_veth or "")
     why_no_xdp = can_load_xdp()
-    yield Finding("XDP", "" if why_no_xdp else "loads", "fast ports", why_no_xdp or "")
+    yield Finding("XDP", "" if why_no_xdp else "loads", _XDP, why_no_xdp or "")
+    clang = _tool(os.environ.get("INA_CLANG") or "clang")
+    yield Finding("clang, for BPF", clang, _XDP, "apt install clang")
+    libbpf = ctypes.util.find_library("bpf") or ""
+    yield Finding("libbpf", libbpf, _XDP, "apt install libbpf1")
     yield Finding("Mininet", _tool("mn"), "BMv2 beside ina emulate", "apt install mininet")
     yield Finding("iperf3", _tool("iperf3"), "background traffic in tests", "apt install iperf3")
     yield Finding("tshark", _tool("tshark"), "reading captures", "apt install tshark")
