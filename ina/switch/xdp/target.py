@@ -66,5 +66,10 @@ class XdpTarget(Target):
         return why_not()
 
     def ports(self, specs: Sequence[Port], cpu_port: int, impairment: Impairment) -> PortSet:
-        """See :meth:`Target.ports`: interfaces of this machine."""
+        """See :meth:`Target.ports`: interfaces of this machine.
+
+        Raises UnsupportedProgramError: this target's pipelines run frames in memory alone.
+        """
+        if not self._at_ports:
+            raise UnsupportedProgramError("ports, of a device xdp that is asked for none")
         return XdpPorts(specs, cpu_port, impairment)
