@@ -56,10 +56,13 @@ def pool() -> Iterator[Pipeline]:
 
 @needs_kernel
 @pytest.mark.parametrize("name", LOADED)
-def test_packets_leave_as_those_of_the_c_target(name: str) -> None:
+def test_packets_leave_as_those_of_the_c_target(name: str, cache_dir: Path) -> None:
     rng = random.Random(name)
     path = PROGRAMS / f"{name}.json"
-    with default_target().load(path) as wanted, xdp_target().load(path) as found:
+    with (
+        default_target(cache_dir).load(path) as wanted,
+        xdp_target(cache_dir).load(path) as found,
+    ):
         for _ in range(200):
             # None that leaves may be shorter than an Ethernet header.
             size, port = rng.choice((34, 60, 100, 200)), rng.randrange(1, 6)
@@ -168,8 +171,8 @@ def test_registers_are_read_and_written_as_they_lie(pool: Pipeline) -> None:
 
 
 @needs_kernel
-def test_what_is_closed_says_so() -> None:
-    pipeline = xdp_target().load(PROGRAMS / "checksum.json")
+def test_what_is_closed_says_so(cache_dir: Path) -> None:
+    pipeline = xdp_target(cache_dir).load(PROGRAMS / "checksum.json")
     pipeline.close()
     pipeline.close()
     with pytest.raises(InvalidEntryError, match="the pipeline is closed"):
