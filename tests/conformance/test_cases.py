@@ -53,7 +53,7 @@ DEVICES = {
     "soft_stream": STREAM_CASES if LONG else of_mode(STREAM_CASES),
     "soft_veth": all_cases(SMALLEST),
     # Each case has the kernel verify the program anew.
-    "xdp": whole(CASES, 64, 256, 360) if LONG else whole(CASES, SMALLEST)[::5],
+    "xdp": whole(CASES, 64, 256, 360) if LONG else all_cases(SMALLEST)[::8],
     "xdp_stream": of_mode(STREAM_CASES)
     if LONG
     else [
