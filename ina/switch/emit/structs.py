@@ -37,6 +37,20 @@ def emit_arrays(layout: Layout, out: Writer) -> None:
     out.line()
 
 
+def emit_members(layout: Layout, out: Writer, place: str) -> None:
+    """Metadata, and headers that are not indexed, of ``packet``. ``place``: declares what says
+    where a header stood, by its name."""
+    for name, header in layout.program.headers.items():
+        if header.metadata:
+            out.line(f"{layout.metadata[name].c_name} {layout.name(name)};")
+        elif not header.stack:
+            c_name = layout.name(name)
+            if name not in layout.plan.apart:
+                out.line(f"{layout.types[header.type.name].c_name} {c_name};")
+            out.line(f"uint8_t {c_name}_valid;")
+            out.line(place.format(f"{c_name}_wire"))
+
+
 def emit_group(layout: Layout, group: GroupLayout, out: Writer, first: str = "") -> None:
     """An element of a group of registers; ``first``: a declaration before theirs."""
     count = sum(len(run) for run in group.group.runs)

@@ -8,7 +8,7 @@ from ina.switch.emit.checksums import emit_checksums
 from ina.switch.emit.layout import Layout
 from ina.switch.emit.parser import emit_parser
 from ina.switch.emit.statements import Statements
-from ina.switch.emit.structs import emit_arrays, emit_group, emit_struct
+from ina.switch.emit.structs import emit_arrays, emit_group, emit_members, emit_struct
 from ina.switch.emit.where import GENERAL, Where
 from ina.switch.emit.writer import Writer
 from ina.switch.emit_c.control import emit_control
@@ -83,7 +83,7 @@ def _emit_block(name: str, block: Block, to: Statements, parameter: str = "") ->
 
 
 def _emit_types(layout: Layout, out: Writer) -> None:
-    program, plan = layout.program, layout.plan
+    plan = layout.plan
     read_in_place = (t.type for name, t in plan.types.items() if plan.uses[name].in_place)
     longest = max((header_type.width_bits // 8 for header_type in read_in_place), default=0)
     if longest:
@@ -104,18 +104,10 @@ def _emit_types(layout: Layout, out: Writer) -> None:
         if plan.counts_length:
             out.line("uint32_t told_length; // to egress")
         out.line("packet_arrays *arrays;")
-        for name, header in program.headers.items():
-            if header.metadata:
-                out.line(f"{layout.metadata[name].c_name} {layout.name(name)};")
-            elif not header.stack:
-                c_name = layout.name(name)
-                if name not in plan.apart:
-                    out.line(f"{layout.types[header.type.name].c_name} {c_name};")
-                out.line(f"uint8_t {c_name}_valid;")
-                out.line(f"const uint8_t *{c_name}_wire; // its bytes in the packet, or NULL")
-                if plan.main is not None and name in plan.main.late_arrays:
-                    width = plan.main.late_arrays[name].array.width_bits
-                    out.line(f"const uint{width}_t *{c_name}_kept_in; // its values, or NULL")
+        emit_members(layout, out, "const uint8_t *{}; // its bytes in the packet, or NULL")
+        for name, late in (plan.main.late_arrays if plan.main else {}).items():
+            width, c_name = late.array.width_bits, layout.name(name)
+            out.line(f"const uint{width}_t *{c_name}_kept_in; // its values, or NULL")
     out.line()
 
 

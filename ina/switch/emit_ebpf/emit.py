@@ -16,7 +16,7 @@ from ina.switch.emit.layout import Layout
 from ina.switch.emit.parser import emit_load, emit_parser
 from ina.switch.emit.standard import forget_metadata, set_standard
 from ina.switch.emit.store import copy_unwritten, emit_store
-from ina.switch.emit.structs import emit_arrays, emit_group, emit_struct
+from ina.switch.emit.structs import emit_arrays, emit_group, emit_members, emit_struct
 from ina.switch.emit.where import GENERAL, Where
 from ina.switch.emit.writer import Writer
 from ina.switch.emit_ebpf.carry import Carry
@@ -107,7 +107,7 @@ def _sectioned(plan: Plan) -> Plan:
 
 
 def _emit_types(layout: Layout, out: Writer) -> None:
-    program, plan = layout.program, layout.plan
+    plan = layout.plan
     for each in (*layout.types.values(), *layout.metadata.values()):
         emit_struct(each, out)
     emit_arrays(layout, out)
@@ -117,15 +117,7 @@ def _emit_types(layout: Layout, out: Writer) -> None:
         out.line("uint32_t offset; // bytes of its headers as they came")
         if plan.counts_length:
             out.line("uint32_t told_length; // to egress")
-        for name, header in program.headers.items():
-            if header.metadata:
-                out.line(f"{layout.metadata[name].c_name} {layout.name(name)};")
-            elif not header.stack:
-                c_name = layout.name(name)
-                if name not in plan.apart:
-                    out.line(f"{layout.types[header.type.name].c_name} {c_name};")
-                out.line(f"uint8_t {c_name}_valid;")
-                out.line(f"uint32_t {c_name}_wire; // its place")
+        emit_members(layout, out, "uint32_t {}; // its place")
         out.line("packet_arrays arrays;")
         out.line("uint8_t in[2 * INA_ROOM + INA_LONGEST_HEADER]; // a frame, then zeros")
         out.line("uint8_t out[INA_HEADERS_ROOM + INA_LONGEST_HEADER];")
