@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 
@@ -278,7 +279,7 @@ def test_two_runs_of_a_seed_are_the_same() -> None:
     code = "from tests.sim.test_control_plane import eventful; print(*eventful(7), sep='\\n')"
     other = subprocess.run(  # whose dictionaries of text are in another order
         [sys.executable, "-c", code],
-        env={"PYTHONHASHSEED": "12345"},
+        env={**os.environ, "PYTHONHASHSEED": "12345"},
         capture_output=True,
         text=True,
         check=True,
