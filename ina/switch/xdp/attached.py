@@ -8,12 +8,10 @@ from collections.abc import Mapping
 
 from ina.switch.errors import InvalidEntryError
 from ina.switch.pipeline import Replicas
-from ina.switch.xdp.libbpf import Map, Object, Ring, copies_map
+from ina.switch.xdp.libbpf import LOOPBACK, Map, Object, Ring, copies_map
 
 MOST_COPIES = 64
 """INA_MOST_COPIES of runtime/ina_bpf.h."""
-LOOPBACK = 1
-"""Index of the interface that frames of this process come by."""
 
 
 class AttachedPorts:
@@ -46,8 +44,11 @@ class AttachedPorts:
             )
 
     def set_group(self, group: int, replicas: Replicas) -> None:
-        """A frame finds all of the former copies, or all of these. A port without an interface gets
-        none."""
+        """A frame is copied to all of the former interfaces, or to all of these; while it changes,
+        a copy has the rid of either. A port without an interface gets none.
+
+        Raises MemoryError: there is no room for so many groups.
+        """
         rids: dict[bytes, bytes] = {}
         leaving: list[bytes] = []
         counts: dict[int, int] = {}
@@ -60,15 +61,17 @@ class AttachedPorts:
             rids[struct.pack("<HHI", group, port, number)] = struct.pack("<I", rid)
             leaving.append(self._leaving(index))
         for key, rid_bytes in rids.items():
-            self._maps["ina_rids"].write(key, rid_bytes)
+            _check_room(group, self._maps["ina_rids"].write(key, rid_bytes))
         groups: Map = self._maps["ina_groups"]
         name = struct.pack("<I", group)
         if leaving:
             copies = copies_map(MOST_COPIES)
             for number, value in enumerate(leaving):
                 copies.write(struct.pack("<I", number), value)
-            groups.write(name, struct.pack("<i", copies.descriptor))
-            os.close(copies.descriptor)
+            try:
+                _check_room(group, groups.write(name, struct.pack("<i", copies.descriptor)))
+            finally:
+                os.close(copies.descriptor)
         elif group in self._rids:
             groups.delete(name)
         for key in self._rids.get(group, set()) - rids.keys():
@@ -88,3 +91,8 @@ class AttachedPorts:
 
     def _leaving(self, index: int) -> bytes:
         return struct.pack("<Ii", index, self._kernel.program("ina_leave"))
+
+
+def _check_room(group: int, code: int) -> None:
+    if code:
+        raise MemoryError(f"no memory for multicast group {group}")

@@ -18,8 +18,10 @@ NO_ENTRY, EXISTS, FULL = 2, 17, 7
 """errno: ENOENT, EEXIST, E2BIG."""
 _NOT_PERMITTED = 1
 _LIVE_FRAMES = 1 << 1
-_DEVMAP, _ATTACH_XDP, _NATIVE, _GENERIC = 14, 37, 1 << 2, 1 << 1
-CREATE, ANY, REPLACE = 1, 0, 2
+_DEVMAP, _ATTACH_XDP, _NATIVE = 14, 37, 1 << 2
+LOOPBACK = 1
+"""Index of the interface that frames of this process come by."""
+CREATE, ANY = 1, 0
 """What an update of a map may do."""
 
 
@@ -179,15 +181,11 @@ class _LinkOptions(ctypes.Structure):
 
 
 class Attached:
-    """A program that an interface runs, until :meth:`close`."""
+    """A program that an interface runs in native mode, until :meth:`close`."""
 
-    def __init__(self, program: int, index: int, *, generic: bool) -> None:
-        """``index``: of the interface. ``generic``: on any, behind the kernel's own receiving.
-
-        Raises :class:`XdpError`.
-        """
-        flags = _GENERIC if generic else _NATIVE
-        options = _LinkOptions(sz=ctypes.sizeof(_LinkOptions), flags=flags)
+    def __init__(self, program: int, index: int) -> None:
+        """``index``: of the interface. Raises :class:`XdpError`."""
+        options = _LinkOptions(sz=ctypes.sizeof(_LinkOptions), flags=_NATIVE)
         link = library().bpf_link_create(program, index, _ATTACH_XDP, ctypes.byref(options))
         if link < 0:
             raise XdpError(os.strerror(-link))
@@ -267,7 +265,7 @@ class Object:
         """One packet through a program. ``data``: 14 bytes or more. Raises :class:`XdpError`."""
         room = ctypes.create_string_buffer(len(data) + len(meta) + 4096)
         whole = meta + data
-        given = _Context(data=len(meta), data_end=len(whole), ifindex=1)
+        given = _Context(data=len(meta), data_end=len(whole), ifindex=LOOPBACK)
         found = _Context()
         ask = _TestRun(
             sz=ctypes.sizeof(_TestRun),
@@ -291,7 +289,7 @@ class Object:
     def send(self, program: str, data: bytes) -> None:
         """One packet through a program, as if it had come by the loopback: where that sends it, it
         goes. Raises :class:`XdpError`."""
-        given = _Context(data_end=len(data), ifindex=1)
+        given = _Context(data_end=len(data), ifindex=LOOPBACK)
         ask = _TestRun(
             sz=ctypes.sizeof(_TestRun),
             data_in=ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p),

@@ -23,19 +23,17 @@ from ina.switch.match import TableKey
 from ina.switch.passes.tables import TablePlan
 from ina.switch.pipeline import Packets, Pipeline, Replicas
 from ina.switch.xdp.attached import AttachedPorts
-from ina.switch.xdp.libbpf import Map, Object
+from ina.switch.xdp.libbpf import LOOPBACK, Map, Object
 from ina.switch.xdp.registers import Cell, cells
 from ina.switch.xdp.tables import MapTable, entry_bytes
 
-_DROP, _PASS, _REDIRECT = 1, 2, 4
-"""XDP_DROP, XDP_PASS, XDP_REDIRECT."""
+_PASS, _REDIRECT = 2, 4
+"""XDP_PASS, XDP_REDIRECT."""
 _LEAST_BYTES, MOST_BYTES = 14, 3520
 """Of a frame: Ethernet's header; a page less what the kernel keeps in front of a frame and behind
 it."""
 _IN_MEMORY = ("ina_ingress", "ina_egress_of_test")
 """Programs that run without interfaces."""
-_LOOPBACK = struct.pack("<I", 1)
-"""The interface that frames of a test come from."""
 _WORD_BYTES, _COUNTER_BYTES = 8, 16
 
 
@@ -78,7 +76,7 @@ class XdpPipeline(Pipeline):
         if not _LEAST_BYTES <= len(data) <= MOST_BYTES:
             return []
         kernel = self._alive()
-        self._maps["ina_ports"].write(_LOOPBACK, struct.pack("<I", port))
+        self._maps["ina_ports"].write(struct.pack("<I", LOOPBACK), struct.pack("<I", port))
         arrived = kernel.run("ina_ingress", data)
         if arrived.verdict != _REDIRECT:
             return []

@@ -68,7 +68,7 @@ class XdpPorts(PortSet):
             for one in self._interfaces.values():
                 try:
                     if one.attached is None:
-                        one.attached = Attached(program, one.index, generic=False)
+                        one.attached = Attached(program, one.index)
                     else:
                         one.attached.update(program)
                 except XdpError as error:

@@ -116,6 +116,16 @@ def test_a_group_has_no_copy_for_the_controller(ports: PortSet, pool: Pipeline) 
         pool.set_multicast(5, [(1, number) for number in range(65)])
 
 
+def test_more_groups_than_there_is_room_for_are_refused(ports: PortSet, pool: Pipeline) -> None:
+    ports.install(pool)
+    for group in range(1, 1025):
+        pool.set_multicast(group, [(1, 1)])
+    with pytest.raises(MemoryError, match="no memory for multicast group 1025"):
+        pool.set_multicast(1025, [(1, 1)])
+    pool.set_multicast(7, [])
+    pool.set_multicast(1025, [(1, 1)])
+
+
 @pytest.mark.parametrize(
     ("port", "why"),
     [
