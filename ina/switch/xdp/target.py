@@ -16,6 +16,7 @@ from ina.switch.xdp.compile import compiled, find_clang
 from ina.switch.xdp.libbpf import RefusedError, library, why_not
 from ina.switch.xdp.pipeline import XdpPipeline
 from ina.switch.xdp.ports import XdpPorts
+from ina.switch.xdp.refusals import refusal
 
 
 class XdpImage(Image):
@@ -27,13 +28,15 @@ class XdpImage(Image):
 
     def power_on(self) -> XdpPipeline:
         """See :meth:`Image.power_on`. Raises XdpError; UnsupportedProgramError: the kernel's
-        verifier refuses it, and the log is beside the object file."""
+        verifier refuses it; the message has the P4 place, and the file of the log."""
         try:
             return XdpPipeline(self.program, self._source, self._path, at_ports=self._at_ports)
         except RefusedError as error:
             log = self._path.with_suffix(".log")
             log.write_text(error.log)
-            raise UnsupportedProgramError(f"what {error} ({log})") from None
+            found = refusal(error.log, self._source.text)
+            construct = f"{found.construct}, on device xdp (verifier's log: {log})"
+            raise UnsupportedProgramError(construct, found.source) from None
 
 
 class XdpTarget(Target):
