@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ina.switch.emit.code import Code
+from ina.switch.emit.early import find_early, pass_gates
 from ina.switch.emit.layout import Layout
 from ina.switch.emit.standard import set_standard
 from ina.switch.emit.writer import Writer
+from ina.switch.ir.expr import FieldRef
+from ina.switch.passes.plan import MainPath
 
 
 def parse_any(layout: Layout, out: Writer) -> str:
@@ -13,6 +19,31 @@ def parse_any(layout: Layout, out: Writer) -> str:
     parsed(layout, out)
     verified(layout, out, "verify_checksums")
     return ""
+
+
+def parse_main(to: Code, main: MainPath, on_parsed: Callable[[], None] = lambda: None) -> str:
+    """The same on the main path: returns false, with nothing done, if the packet is none of its
+    own. ``on_parsed`` prints what is done when its headers are known."""
+    layout, out = to.layout, to.out
+    out.line("if (!parse_main(p)) return false;")
+    on_parsed()
+    out.line(f"const uint32_t parser_error = {layout.program.errors.get('NoError', 0)};")
+    parsed(layout, out)
+    early = find_early(to)
+    pass_gates(to, main.gates)
+    verified(layout, out, "verify_checksums_main")
+    for condition in main.after:
+        out.line(f"if (INA_UNLIKELY(!{to.expr.boolean(condition)})) return false;")
+    return early
+
+
+def unpack_late(layout: Layout, out: Writer, main: MainPath) -> None:
+    """From here on the main path's fields are where those of other paths are."""
+    for header, field in sorted(main.late_fields):
+        ref = FieldRef(header, field, layout.program.headers[header].type.by_name[field].width_bits)
+        out.line(f"{layout.field(ref, late=False)} = {layout.field(ref, late=True)};")
+    for ref in main.entry_fields:
+        out.line(f"{layout.field(ref, late=False)} = {layout.field(ref, late=True)};")
 
 
 def parsed(layout: Layout, out: Writer) -> None:

@@ -5,20 +5,32 @@ from __future__ import annotations
 from ina.switch.emit.code import Code
 from ina.switch.emit.hashes import emit_csum16, wire_csum16
 from ina.switch.emit.layout import Layout
-from ina.switch.emit.where import GENERAL, ON_MAIN
 from ina.switch.emit.writer import Writer
 from ina.switch.ir.expr import BoolConst, Expr
 from ina.switch.passes.sending import ChecksumPlan
 
 
-def emit_checksums(to: Code) -> None:
-    """``verify_checksums`` (true: one was wrong) and ``update_checksums``."""
+def emit_verify(to: Code) -> None:
+    """``verify_checksums``, on the main path ``verify_checksums_main``: true: one was wrong."""
+    out = to.out
+    name = "verify_checksums_main" if to.where.late else "verify_checksums"
+    with out.block(f"INA_INLINE bool {name}({to.layout.frame.packet} *const p)"):
+        out.line("bool wrong = false;")
+        for plan in to.layout.plan.checksums:
+            if plan.checksum.verify:
+                condition = plan.main_condition if to.where.late else plan.checksum.condition
+                with out.block(_if(to, plan, condition), source=plan.checksum.source):
+                    _verify(to, plan)
+        out.line("(void)p;")
+        out.line("return wrong;")
+    out.line()
+
+
+def emit_update(to: Code, name: str = "update_checksums") -> None:
+    """``update_checksums``: of a copy."""
     layout, out = to.layout, to.out
-    _emit_verify(to.at(GENERAL), "verify_checksums")
-    if layout.plan.main is not None:
-        _emit_verify(to.at(ON_MAIN), "verify_checksums_main")
     parameters = "".join(f", const uint64_t wire_{number}" for number, _ in _wire_updates(layout))
-    with out.block(f"INA_INLINE void update_checksums(packet *const p{parameters})"):
+    with out.block(f"INA_INLINE void {name}({layout.frame.packet} *const p{parameters})"):
         for number, plan in enumerate(layout.plan.checksums):
             checksum = plan.checksum
             if not checksum.update:
@@ -34,20 +46,6 @@ def emit_checksums(to: Code) -> None:
                 cut = "" if width >= 16 else f" & INA_MASK({width})"
                 out.line(f"{to.expr.lvalue(checksum.target)} = csum{cut};")
         out.line("(void)p;")
-    out.line()
-
-
-def _emit_verify(to: Code, name: str) -> None:
-    out = to.out
-    with out.block(f"INA_INLINE bool {name}(packet *const p)"):
-        out.line("bool wrong = false;")
-        for plan in to.layout.plan.checksums:
-            if plan.checksum.verify:
-                condition = plan.main_condition if to.where.late else plan.checksum.condition
-                with out.block(_if(to, plan, condition), source=plan.checksum.source):
-                    _verify(to, plan)
-        out.line("(void)p;")
-        out.line("return wrong;")
     out.line()
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 class Frame:
     """Spellings. A *place* is what a packet keeps of where a header stood in it."""
 
+    packet: str
+    """The struct of a packet."""
     arrays: str
     """Before the members of ``packet_arrays``."""
     bytes_at: str
@@ -25,3 +27,17 @@ class Frame:
     """The cursor's place, where ``at`` is that pointer."""
     offset: str
     """Of the cursor, in bytes."""
+
+
+IN_PLACE = Frame(
+    packet="packet",
+    arrays="p->arrays->",
+    bytes_at="{}",
+    nowhere="NULL",
+    zeros="ina_zeros",
+    begin=("const uint8_t *cursor = p->data;", "const uint8_t *const end = p->data + p->length;"),
+    at_cursor="cursor",
+    here="at",
+    offset="(uint32_t)(cursor - p->data)",
+)
+"""A packet's bytes are read where they came to lie, by pointers."""

@@ -20,11 +20,13 @@ from ina.switch.passes.plan import MainPath
 
 
 def emit_parser(to: Code) -> None:
-    """``static void parse(...)``: sets ``p->offset``, headers, metadata; returns the error code."""
+    """``parse``: sets ``p->offset``, headers, metadata; returns the error code."""
     _General(to.at(GENERAL)).emit()
-    main = to.layout.plan.main
-    if main is not None:
-        _Main(to.at(ON_MAIN), main).emit()
+
+
+def emit_main_parser(to: Code, main: MainPath) -> None:
+    """``parse_main``: the same on the main path; false: the packet goes another way."""
+    _Main(to.at(ON_MAIN), main).emit()
 
 
 class _Parser(ABC):
@@ -140,7 +142,7 @@ class _General(_Parser):
     def emit(self) -> None:
         out, errors, start = self._out, self._program.errors, self._program.start_state
         out.line("/* Leaves the cursor behind the last header; returns the parser error. */")
-        with out.block("INA_INLINE uint32_t parse(packet *const p)"):
+        with out.block(f"INA_INLINE uint32_t parse({self._layout.frame.packet} *const p)"):
             for declaration in self._layout.frame.begin:
                 out.line(declaration)
             out.line(f"uint32_t error = {errors.get('NoError', 0)};")
@@ -220,7 +222,7 @@ class _Main(_Parser):
                 text = ", ".join(f"{byte:#x}" for byte in array)
                 name = f"{name}_{window.first_byte}"
                 out.line(f"static const uint8_t {name}[{len(array)}] = {{{text}}};")
-        with out.block("INA_INLINE bool parse_main(packet *const p)"):
+        with out.block(f"INA_INLINE bool parse_main({self._layout.frame.packet} *const p)"):
             out.line(f"if (INA_UNLIKELY(p->length < {main.size_bytes})) return false;")
             for condition in main.before:
                 test = self._to.expr.boolean(condition)

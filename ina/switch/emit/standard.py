@@ -16,6 +16,22 @@ def set_standard(layout: Layout, out: Writer, field: str, value: str) -> None:
         out.line(f"{target} = ({value}){cut};")
 
 
+def forget_headers(layout: Layout, out: Writer) -> None:
+    """None is there, and metadata is 0: of a packet nothing is known but its bytes."""
+    for name, header in layout.program.headers.items():
+        if not header.metadata and not header.stack:
+            out.line(f"{layout.valid(name)} = 0;")
+            out.line(f"{layout.place(name)} = {layout.place_before(name)};")
+            if name not in layout.plan.apart:
+                out.line(f"INA_CLEAR({layout.header(name)});")
+    forget_metadata(layout, out)
+    for name in layout.program.stacks:
+        path = layout.stack(name)
+        out.line(f"memset({path}, 0, sizeof {path});")
+        out.line(f"memset({path}_valid, 0, sizeof {path}_valid);")
+        out.line(f"{path}_next = 0;")
+
+
 def forget_metadata(layout: Layout, out: Writer) -> None:
     """All of it is 0."""
     for name, header in layout.program.headers.items():

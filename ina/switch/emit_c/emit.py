@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from itertools import count
 
-from ina.switch.emit.checksums import emit_checksums
+from ina.switch.emit.checksums import emit_update, emit_verify
+from ina.switch.emit.early import early_tables, emit_early_type
+from ina.switch.emit.frame import IN_PLACE
 from ina.switch.emit.layout import Layout
-from ina.switch.emit.parser import emit_parser
+from ina.switch.emit.parser import emit_main_parser, emit_parser
 from ina.switch.emit.statements import Statements
 from ina.switch.emit.structs import emit_arrays, emit_group, emit_members, emit_struct
-from ina.switch.emit.where import GENERAL, Where
+from ina.switch.emit.where import GENERAL, ON_MAIN, Where
 from ina.switch.emit.writer import Writer
 from ina.switch.emit_c.control import emit_control
 from ina.switch.emit_c.deparser import emit_deparser
-from ina.switch.emit_c.memory import IN_PLACE, StateBlock
+from ina.switch.emit_c.memory import StateBlock
 from ina.switch.emit_c.packet_path import emit_once, emit_process
 from ina.switch.emit_c.tables import (
-    early_tables,
-    emit_early_type,
     emit_fixed_type,
     emit_specs,
     fixed_tables,
@@ -47,8 +47,13 @@ def emit_c(plan: Plan, digest: str) -> str:
     emit_fixed_type(layout, out)
     general = Statements(layout, out, GENERAL, count())
     emit_parser(general)
+    if plan.main is not None:
+        emit_main_parser(general, plan.main)
     _emit_pipelines(general)
-    emit_checksums(general)
+    emit_verify(general)
+    if plan.main is not None:
+        emit_verify(general.at(ON_MAIN))
+    emit_update(general)
     most_header_bytes = emit_deparser(layout, out)
     emit_process(general, most_header_bytes, emit_turns if plan.program.turns else emit_once)
     emit_control(layout, out, digest)

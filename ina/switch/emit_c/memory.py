@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from ina.switch.emit.frame import Frame
 from ina.switch.emit.memory import Memory
 from ina.switch.emit.writer import Writer
 from ina.switch.emit_c.tables import KINDS
 from ina.switch.passes.tables import TablePlan
-
-IN_PLACE = Frame(
-    arrays="p->arrays->",
-    bytes_at="{}",
-    nowhere="NULL",
-    zeros="ina_zeros",
-    begin=("const uint8_t *cursor = p->data;", "const uint8_t *const end = p->data + p->length;"),
-    at_cursor="cursor",
-    here="at",
-    offset="(uint32_t)(cursor - p->data)",
-)
-"""A packet's bytes are read where they came to lie, by pointers."""
-
 
 class StateBlock(Memory):
     """``state *S``, whose mutex is held."""

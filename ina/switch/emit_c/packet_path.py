@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ina.switch.emit.arrival import parse_any, parsed, verified
+from ina.switch.emit.arrival import parse_any, parse_main, unpack_late
 from ina.switch.emit.checksums import emit_wire_sums
 from ina.switch.emit.code import Code
 from ina.switch.emit.layout import Layout
-from ina.switch.emit.standard import forget_metadata, set_standard
+from ina.switch.emit.standard import forget_headers, set_standard
 from ina.switch.emit.where import GENERAL, ON_MAIN
 from ina.switch.emit.writer import Writer
-from ina.switch.emit_c.tables import find_early, pass_gates, read_fixed
-from ina.switch.ir.expr import FieldRef
+from ina.switch.emit_c.tables import read_fixed
 from ina.switch.passes.plan import MainPath
 
 
@@ -90,7 +89,7 @@ def _packet_function(to: Code, main: MainPath | None) -> None:
         out.line(f"ingress_main(S, p{early});" if main else "ingress(S, p);")
         choose_replicas(layout, out, "return true;" if main else "return;")
         if main:
-            _unpack_late(layout, out, main)
+            unpack_late(layout, out, main)
         send_copies(layout, out, main)
         if main:
             out.line("*room = 0;")
@@ -136,15 +135,6 @@ def send_copies(
     out.line("out->count = (size_t)(sent - out->packets);")
 
 
-def _unpack_late(layout: Layout, out: Writer, main: MainPath) -> None:
-    """From here on the main path's fields are where those of other paths are."""
-    for header, field in sorted(main.late_fields):
-        ref = FieldRef(header, field, layout.program.headers[header].type.by_name[field].width_bits)
-        out.line(f"{layout.field(ref, late=False)} = {layout.field(ref, late=True)};")
-    for ref in main.entry_fields:
-        out.line(f"{layout.field(ref, late=False)} = {layout.field(ref, late=True)};")
-
-
 def _arrive(layout: Layout, out: Writer) -> None:
     """A packet of which nothing is known but its bytes and when and where it came."""
     out.line("packet storage;")
@@ -159,41 +149,20 @@ def _arrive(layout: Layout, out: Writer) -> None:
 
 def forget(layout: Layout, out: Writer, data: str, length: str) -> None:
     """``p`` is a packet of these bytes of which nothing else is known."""
-    program = layout.program
     out.line(f"p->data = {data};")
     out.line(f"p->length = {length};")
     out.line("p->truncate = UINT32_MAX;")
     if layout.plan.counts_length:
         out.line("p->told_length = p->length;")
-    for name, header in program.headers.items():
-        if not header.metadata and not header.stack:
-            out.line(f"{layout.valid(name)} = 0;")
-            out.line(f"{layout.place(name)} = {layout.place_before(name)};")
-            if name not in layout.plan.apart:
-                c_type = layout.types[header.type.name].c_name
-                out.line(f"{layout.header(name)} = ({c_type}){{0}};")
-    forget_metadata(layout, out)
-    for name in program.stacks:
-        path = layout.stack(name)
-        out.line(f"memset({path}, 0, sizeof {path});")
-        out.line(f"memset({path}_valid, 0, sizeof {path}_valid);")
-        out.line(f"{path}_next = 0;")
+    forget_headers(layout, out)
 
 
 def _parse_main(to: Code, main: MainPath) -> str:
-    """The same on the main path, which it leaves if the packet is none of its own."""
-    layout, out = to.layout, to.out
-    out.line("if (!parse_main(p)) return false;")
-    if main.tail_header is not None:
-        out.line(f"if (in->tail) {layout.place(main.tail_header)} = in->tail;")
-    out.line(f"const uint32_t parser_error = {layout.program.errors.get('NoError', 0)};")
-    parsed(layout, out)
-    early = find_early(to)
-    pass_gates(to, main.gates)
-    verified(layout, out, "verify_checksums_main")
-    for condition in main.after:
-        out.line(f"if (INA_UNLIKELY(!{to.expr.boolean(condition)})) return false;")
-    return early
+    def on_parsed() -> None:
+        if main.tail_header is not None:
+            to.out.line(f"if (in->tail) {to.layout.place(main.tail_header)} = in->tail;")
+
+    return parse_main(to, main, on_parsed)
 
 
 def choose_replicas(layout: Layout, out: Writer, leave: str) -> None:
