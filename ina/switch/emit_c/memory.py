@@ -7,6 +7,7 @@ from ina.switch.emit.writer import Writer
 from ina.switch.emit_c.tables import KINDS
 from ina.switch.passes.tables import TablePlan
 
+
 class StateBlock(Memory):
     """``state *S``, whose mutex is held."""
 

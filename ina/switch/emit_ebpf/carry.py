@@ -69,6 +69,15 @@ class Carry:
         out.line(f'_Static_assert(sizeof(carry) <= {MOST_BYTES}, "what is carried");')
         out.line()
 
+    def bits(self, headers: tuple[str, ...]) -> int:
+        """``headers`` of a frame that has just these."""
+        return sum(1 << self.what.headers.index(name) for name in headers)
+
+    def emit_find(self, out: Writer) -> None:
+        """Declares ``c``."""
+        out.line("const carry *const c = (const carry *)(long)ctx->data_meta;")
+        out.line("if ((void *)(c + 1) > (void *)(long)ctx->data) return XDP_ABORTED;")
+
     def emit_save(self, layout: Layout, out: Writer) -> None:
         """``c`` is filled, but for ``to`` and ``is_group``."""
         bits = [

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from ina.switch.emit.frame import Frame
+from dataclasses import replace
+
+from ina.switch.emit.frame import IN_PLACE, Frame
 from ina.switch.emit.memory import Memory
 from ina.switch.emit.writer import Writer
 from ina.switch.errors import UnsupportedProgramError
 from ina.switch.passes.tables import Lookup, TablePlan
 
 COPIED = Frame(
+    packet="packet",
     arrays="p->arrays.",
     bytes_at="ina_at(p, {})",
     nowhere="INA_NOWHERE",
@@ -20,6 +23,12 @@ COPIED = Frame(
 )
 """A frame's bytes are copied to memory of the processor's own, and places are numbers: so the
 kernel sees that whatever the program does, it touches nothing else."""
+
+
+IN_FRAME = replace(IN_PLACE, packet="frame_packet")
+"""On the main path they are read where they came to lie."""
+MOST_AHEAD = 64
+"""INA_MOST_AHEAD of runtime/ina_bpf.h: bytes by which a frame's start can move."""
 
 
 class Maps(Memory):

@@ -45,4 +45,24 @@ class BpfStatements(Statements):
             self.out.line(f"if (!{at}) return; // it is an array's, and there; the kernel asks")
             self.out.line(LOCK.format(at))
             self.block(stmt.body)
+            self._take_along(stmt)
             self.out.line(UNLOCK.format(at))
+
+    def _take_along(self, stmt: Section) -> None:
+        """Values that the packet only remembers to be in this element are stored in it now, if it
+        can leave: behind the section they are another packet's."""
+        main = self.layout.plan.main
+        if main is None or not self.where.late:
+            return
+        names = {name for run in stmt.group.runs for name in run}
+        for header, late in main.late_arrays.items():
+            if not any(ref.name in names for ref in late.kept_in.values()):
+                continue
+            kept_in, array = self.layout.kept_in(header), late.array
+            first = self.layout.program.headers[header].type.fields[array.first].offset_bits // 8
+            to = f"(uint8_t *){self.layout.wire(header)} + {first}"
+            leaves = self.expr.boolean(stmt.leaves)
+            with self.out.block(f"if ({kept_in})"):
+                store = f"ina_store_array_{array.width_bits}({to}, {kept_in}, {array.count})"
+                self.out.line(f"if ({leaves}) {store};")
+                self.out.line(f"{kept_in} = NULL;")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ina.switch.errors import UnsupportedProgramError
-from ina.switch.ir.expr import Expr
+from ina.switch.ir.expr import BoolConst, Expr
 from ina.switch.ir.program import Program
 from ina.switch.ir.source import Source
 from ina.switch.ir.stmt import (
@@ -29,6 +29,8 @@ from ina.switch.ir.walk import walk
 from ina.switch.passes.effects import effects
 from ina.switch.passes.fusion import RegisterGroup
 
+_TRUE = BoolConst(True)
+
 
 @dataclass(frozen=True)
 class Section:
@@ -38,6 +40,8 @@ class Section:
     index: Expr
     body: Block
     source: Source
+    leaves: Expr = _TRUE
+    """Behind it: whether the packet can still leave (:mod:`.leaving`)."""
 
 
 def with_sections(program: Program, block: Block, groups: tuple[RegisterGroup, ...]) -> Block:

@@ -8,7 +8,6 @@ from pathlib import Path
 from ina.switch.emit_ebpf.emit import EbpfSource, emit_ebpf
 from ina.switch.errors import CompilerMissingError, UnsupportedProgramError
 from ina.switch.ir import Program
-from ina.switch.passes.plan import make_plan
 from ina.switch.port_set import Impairment, PortSet
 from ina.switch.ports import Port
 from ina.switch.target import Image, ReadProgram, Target
@@ -39,6 +38,11 @@ class XdpImage(Image):
             raise UnsupportedProgramError(construct, found.source) from None
 
 
+def _named(program: ReadProgram) -> bytes:
+    """What tells its object file from others."""
+    return bytes([program.has_main_path]) + program.text
+
+
 class XdpTarget(Target):
     """This machine's kernel, which root may give programs to (CAP_BPF and CAP_NET_ADMIN)."""
 
@@ -50,14 +54,13 @@ class XdpTarget(Target):
     def build(self, program: ReadProgram) -> XdpImage:
         """Raises UnsupportedProgramError, CompilerMissingError, CompilationError, XdpError."""
         library()
-        plan = make_plan(program.program, main_path=False)
         try:
-            source = emit_ebpf(plan)
+            source = emit_ebpf(program.plan)
         except UnsupportedProgramError as error:
             raise UnsupportedProgramError(
                 f"{error.construct}, on device xdp", error.source
             ) from None
-        path = compiled(program.text, lambda: source.text, self._cache_dir)
+        path = compiled(_named(program), lambda: source.text, self._cache_dir)
         return XdpImage(program.program, source, path, at_ports=self._at_ports)
 
     def trouble(self) -> str:

@@ -13,6 +13,7 @@ struct xdp_md {
 };
 
 enum { XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT };
+enum { INA_ANOTHER_WAY = -1 }; /* of what is tried first: nothing is done yet */
 enum {
     MAP_HASH = 1,
     MAP_ARRAY = 2,
@@ -182,6 +183,9 @@ INA_INLINE void ina_count(const void *map, uint32_t index, uint32_t length) {
 #define INA_HEADERS_ROOM 2048u   /* that are written */
 #define INA_LONGEST_HEADER 2048u /* what may be touched behind a place */
 
+/* Where a header that is not there is read on the main path: 0. */
+static const uint8_t ina_zeros[INA_LONGEST_HEADER];
+
 #undef memcpy
 #undef memset
 #define memcpy(to, from, size) ina_copy((uint8_t *)(to), (const uint8_t *)(from), size)
@@ -204,6 +208,12 @@ INA_INLINE void ina_clear(uint8_t *to, size_t size) {
  * end, and all of it is written. */
 #define INA_MOST_AHEAD 64u
 
+INA_INLINE bool ina_move_headers(struct xdp_md *ctx, const uint8_t *headers, uint32_t now,
+                                 uint32_t before) {
+    if (now != before && bpf_xdp_adjust_head(ctx, (int)before - (int)now)) return false;
+    return now == 0 || bpf_xdp_store_bytes(ctx, 0, headers, now) == 0;
+}
+
 INA_INLINE bool ina_put_headers(struct xdp_md *ctx, const uint8_t *headers, const uint8_t *in,
                                 uint32_t now, uint32_t before, uint32_t size) {
     if (now > INA_HEADERS_ROOM || before > size) return false;
@@ -214,10 +224,9 @@ INA_INLINE bool ina_put_headers(struct xdp_md *ctx, const uint8_t *headers, cons
             const uint8_t *const payload = in + (before & (INA_ROOM - 1));
             if (bpf_xdp_store_bytes(ctx, now, payload, rest)) return false;
         }
-    } else if (now != before && bpf_xdp_adjust_head(ctx, (int)before - (int)now)) {
-        return false;
+        return bpf_xdp_store_bytes(ctx, 0, headers, now) == 0;
     }
-    return now == 0 || bpf_xdp_store_bytes(ctx, 0, headers, now) == 0;
+    return ina_move_headers(ctx, headers, now, before);
 }
 
 #endif /* INA_BPF_H */
