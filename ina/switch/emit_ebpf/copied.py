@@ -48,7 +48,7 @@ def emit_copied(to: BpfStatements, carry: Carry) -> None:
         out.line()
     emit_verify(to)
     emit_update(to)
-    emit_deparser(layout, out, "deparse", {})
+    emit_deparser(layout, out, "deparse")
     with out.block("INA_INLINE void forget_all(packet *const p)"):
         forget_headers(layout, out)
     out.line()

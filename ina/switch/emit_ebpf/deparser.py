@@ -3,13 +3,12 @@ front of the payload."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
-from ina.switch.emit.layout import Layout
+from ina.switch.emit.layout import Layout, TypeLayout
 from ina.switch.emit.store import copy_bytes, copy_unwritten, emit_store
 from ina.switch.emit.writer import Writer
 from ina.switch.errors import UnsupportedProgramError
-from ina.switch.passes.late_arrays import LateArray
 from ina.switch.passes.storage import array_names
 
 MOST_HEADER_BYTES = 2047
@@ -21,11 +20,17 @@ def header_bytes(layout: Layout, name: str) -> int:
     return layout.program.headers[name].type.width_bits // 8
 
 
+def but_arrays(types: TypeLayout, fields: AbstractSet[str]) -> AbstractSet[str]:
+    """The fields that are in no array."""
+    header_type = types.storage.type
+    return fields - {it for array in types.arrays for it in array_names(header_type, array)}
+
+
 def emit_deparser(
-    layout: Layout, out: Writer, function: str, in_frame: Mapping[str, LateArray]
+    layout: Layout, out: Writer, function: str, in_frame: AbstractSet[str] = frozenset()
 ) -> None:
-    """Valid headers to ``to``; returns how many bytes they are. ``in_frame``: arrays that stand in
-    the frame as they are to leave.
+    """Valid headers to ``to``; returns how many bytes they are. ``in_frame``: headers whose arrays
+    stand in the frame as they are to leave.
 
     Raises UnsupportedProgramError: a frame can have too many of them.
     """
@@ -39,13 +44,13 @@ def emit_deparser(
         for name in program.deparse:
             with out.block(f"if ({layout.valid(name)})"):
                 out.line("uint8_t *const at = to + (written & (INA_HEADERS_ROOM - 1));")
-                _emit_header(layout, out, name, in_frame.get(name))
+                _emit_header(layout, out, name, in_place=name in in_frame)
                 out.line(f"written += {header_bytes(layout, name)};")
         out.line("return written;")
     out.line()
 
 
-def _emit_header(layout: Layout, out: Writer, name: str, late: LateArray | None) -> None:
+def _emit_header(layout: Layout, out: Writer, name: str, *, in_place: bool) -> None:
     header_type = layout.program.headers[name].type
     types = layout.types[header_type.name]
     if layout.program.headers[name].stack:
@@ -54,11 +59,11 @@ def _emit_header(layout: Layout, out: Writer, name: str, late: LateArray | None)
     wire = layout.wire(name)
     written = layout.plan.uses[header_type.name].written
     with out.block(f"if ({layout.place(name)} != {layout.frame.nowhere})"):
-        copy_unwritten(types, wire, written, out)
-        rest = written - set(array_names(header_type, late.array)) if late else written
-        emit_store(types, layout.header(name), out, rest, wire)
-        if late and late.is_written:
-            first = header_type.fields[late.array.first].offset_bits // 8
-            copy_bytes(first, first + late.array.count * late.array.width_bits // 8, wire, out)
+        if in_place:
+            copy_bytes(0, header_bytes(layout, name), wire, out)
+            written = but_arrays(types, written)
+        else:
+            copy_unwritten(types, wire, written, out)
+        emit_store(types, layout.header(name), out, written, wire)
     with out.block("else"):
         emit_store(types, layout.header(name), out)

@@ -21,7 +21,7 @@ from ina.switch.emit.structs import emit_members
 from ina.switch.emit.where import GENERAL, ON_MAIN, Where
 from ina.switch.emit.writer import Writer
 from ina.switch.emit_ebpf.carry import Carry
-from ina.switch.emit_ebpf.deparser import emit_deparser, header_bytes
+from ina.switch.emit_ebpf.deparser import but_arrays, emit_deparser, header_bytes
 from ina.switch.emit_ebpf.memory import MOST_AHEAD
 from ina.switch.emit_ebpf.statements import BpfStatements
 from ina.switch.emit_ebpf.turns import arrive, carry_on, decide, leave, pass_egress
@@ -107,7 +107,7 @@ def emit_in_frame(to: BpfStatements, frame: InFrame, carry: Carry) -> None:
     out.line()
     emit_verify(to.at(ON_MAIN))
     emit_update(to.at(GENERAL), "update_checksums_main")
-    emit_deparser(layout, out, "deparse_main", main.late_arrays)
+    emit_deparser(layout, out, "deparse_main", frozenset(frame.headers))
     _emit_on_main(to.at(ON_MAIN), frame)
     _emit_take(frame, carry, out)
     _emit_leave(frame, carry, out)
@@ -136,8 +136,7 @@ def _emit_take(frame: InFrame, carry: Carry, out: Writer) -> None:
         decide(layout, out, "return XDP_DROP;")
         at_bytes = 0
         for name in frame.headers:
-            if name in frame.main.late_arrays:
-                _store_late(frame, name, at_bytes, out)
+            _store_arrays(frame, name, at_bytes, out)
             at_bytes += header_bytes(layout, name)
         _rewrite(frame, out)
         carry_on(layout, carry, out)
@@ -185,13 +184,20 @@ def _lie(frame: InFrame, out: Writer) -> None:
     forget_headers(frame.layout, out)
 
 
-def _store_late(frame: InFrame, name: str, at_bytes: int, out: Writer) -> None:
-    """Values that are elsewhere, in memory of the processor's own."""
-    layout, late = frame.layout, frame.main.late_arrays[name]
-    first = layout.program.headers[name].type.fields[late.array.first].offset_bits // 8
-    store = f"ina_store_array_{late.array.width_bits}"
-    kept_in = layout.kept_in(name)
-    out.line(f"if ({kept_in}) {store}(data + {at_bytes + first}, {kept_in}, {late.array.count});")
+def _store_arrays(frame: InFrame, name: str, at_bytes: int, out: Writer) -> None:
+    """A header's values that are elsewhere: where its late array is kept, or with the packet."""
+    layout = frame.layout
+    header_type = layout.program.headers[name].type
+    types, late = layout.types[header_type.name], frame.main.late_arrays.get(name)
+    for array, member in types.arrays.items():
+        if layout.plan.uses[header_type.name].written.isdisjoint(array_names(header_type, array)):
+            continue
+        at = f"data + {at_bytes + header_type.fields[array.first].offset_bits // 8}"
+        kept_in = f"{layout.header(name)}.{member}"
+        if late is not None and late.array == array:
+            kept_in = layout.kept_in(name)
+            out.line(f"if ({kept_in})")
+        out.line(f"ina_store_array_{array.width_bits}({at}, {kept_in}, {array.count});")
 
 
 def _rewrite(frame: InFrame, out: Writer) -> None:
@@ -204,9 +210,7 @@ def _rewrite(frame: InFrame, out: Writer) -> None:
         for name in frame.headers:
             header_type = program.headers[name].type
             types = layout.types[header_type.name]
-            written = set(layout.plan.uses[header_type.name].written)
-            for array in types.arrays:
-                written -= set(array_names(header_type, array))
+            written = but_arrays(types, layout.plan.uses[header_type.name].written)
             with out.block(""):
                 out.line(f"uint8_t *const at = data + {at_bytes};")
                 out.line("(void)at;")
