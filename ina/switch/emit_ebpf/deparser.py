@@ -57,7 +57,7 @@ def _emit_header(layout: Layout, out: Writer, name: str, *, in_place: bool) -> N
         emit_store(types, layout.header(name), out)
         return
     wire = layout.wire(name)
-    written = layout.plan.uses[header_type.name].written
+    written: AbstractSet[str] = layout.plan.uses[header_type.name].written
     with out.block(f"if ({layout.place(name)} != {layout.frame.nowhere})"):
         if in_place:
             copy_bytes(0, header_bytes(layout, name), wire, out)

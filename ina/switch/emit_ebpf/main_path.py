@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ina.switch.emit.arrival import parse_main, unpack_late
 from ina.switch.emit.checksums import emit_update, emit_verify
+from ina.switch.emit.code import Code
 from ina.switch.emit.early import early_tables, emit_early_type
 from ina.switch.emit.layout import Layout
 from ina.switch.emit.parser import emit_load, emit_main_parser
@@ -113,7 +114,7 @@ def emit_in_frame(to: BpfStatements, frame: InFrame, carry: Carry) -> None:
     _emit_leave(frame, carry, out)
 
 
-def _emit_on_main(to: BpfStatements, frame: InFrame) -> None:
+def _emit_on_main(to: Code, frame: InFrame) -> None:
     """``on_main``: whether it is, and then it has passed ingress."""
     layout, out = to.layout, to.out
     with out.block(f"INA_INLINE bool on_main({layout.frame.packet} *const p)"):

@@ -10,6 +10,7 @@ where the section ends, by the weakest precondition of "it leaves" (E. W. Dijkst
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ina.switch.ir.data import STANDARD
 from ina.switch.ir.expr import Binary, BoolConst, Const, Expr, FieldRef, Unary
@@ -50,13 +51,13 @@ class _Leaving:
     def before(self, block: Block, after: Expr) -> tuple[Block, Expr]:
         """The block with its sections told, and when a packet leaves that comes to it; ``after``:
         one that has passed it."""
-        done: list[Stmt] = []
+        done: list[Any] = []
         for stmt in reversed(block):
             told, after = self._stmt(stmt, after)
             done.append(told)
         return tuple(reversed(done)), after
 
-    def _stmt(self, stmt: Stmt, after: Expr) -> tuple[Stmt, Expr]:
+    def _stmt(self, stmt: Stmt | Section, after: Expr) -> tuple[Any, Expr]:
         if isinstance(stmt, Section):
             body, before = self.before(stmt.body, after)
             return replace(stmt, body=body, leaves=after), before
