@@ -230,6 +230,9 @@ class Pipeline(ABC):
 
     # -- life --
 
+    def settle(self) -> None:  # noqa: B027 - most are never taken over
+        """Of one that was taken over: what was not inserted again is there no longer."""
+
     @abstractmethod
     def close(self) -> None:
         """Free the state; may be called again. Nothing may use :attr:`native` any more."""

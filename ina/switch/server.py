@@ -111,6 +111,7 @@ class SoftSwitch:
             ports = self._target.ports(self._specs, self._cpu_port, self._impairment)
             self._ports = ports
             ports.open()
+            self._device.take_over()
             if self._wanted_grpc_addr is not None:
                 self._serve(self._wanted_grpc_addr)
             ports.start()
@@ -165,6 +166,11 @@ class SoftSwitch:
     def read(self, requests: Sequence[p4r.Entity]) -> list[p4r.Entity]:
         """Return what the requests select, all of one moment, without a client."""
         return self._device.read(requests)[0]
+
+    @property
+    def was_taken_over(self) -> bool:
+        """Whether it goes on with what a former process left in the kernel."""
+        return self._device.was_taken_over
 
     @property
     def ports(self) -> tuple[Port, ...]:

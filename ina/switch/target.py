@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ina.switch.ir import Program, load_program
 from ina.switch.ir.load import read_json
+from ina.switch.keeper import Keeper
 from ina.switch.passes.plan import Plan, make_plan
 from ina.switch.pipeline import Pipeline
 from ina.switch.port_set import Impairment, PortSet
@@ -49,6 +50,15 @@ class Image(ABC):
         Raises MemoryError.
         """
 
+    def take_over(self) -> Pipeline:
+        """The pipeline that a former process has left to the target's keeper, which goes on. Its
+        groups and entries are inserted again: those that are there stay as they are. See
+        :meth:`Pipeline.settle`.
+
+        Raises UnavailableError: it is none of this image.
+        """
+        raise NotImplementedError
+
 
 class Target(ABC):
     """What runs programs. Stateless, but for a cache."""
@@ -60,6 +70,11 @@ class Target(ABC):
     @abstractmethod
     def ports(self, specs: Sequence[Port], cpu_port: int, impairment: Impairment) -> PortSet:
         """Ports for its pipelines, of which one at a time is installed; not open yet."""
+
+    @property
+    def keeper(self) -> Keeper | None:
+        """What remembers a pipeline that outlives its process; None: none does."""
+        return None
 
     def trouble(self) -> str:
         """Why it can build nothing on this machine, and what to do; empty: nothing is known.

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from ina.switch.c_target.target import CTarget
 from ina.switch.target import Target
+from ina.switch.xdp.links import Mode
+from ina.switch.xdp.pin import Pin
 from ina.switch.xdp.target import XdpTarget
 
 
@@ -14,7 +16,13 @@ def default_target(cache_dir: Path | None = None) -> Target:
     return CTarget(cache_dir)
 
 
-def xdp_target(cache_dir: Path | None = None, *, at_ports: bool = False) -> Target:
+def xdp_target(
+    cache_dir: Path | None = None,
+    *,
+    at_ports: bool = False,
+    mode: Mode = Mode.native,
+    pin: Pin | None = None,
+) -> Target:
     """This machine's kernel. ``cache_dir``: as of :func:`default_target`. ``at_ports``: pipelines
-    can be attached to interfaces."""
-    return XdpTarget(cache_dir, at_ports=at_ports)
+    can be attached to interfaces, in ``mode``; ``pin``: and outlive this process."""
+    return XdpTarget(cache_dir, at_ports=at_ports, mode=mode, pin=pin)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from finsy.proto import p4r
 
 from ina.cli.common.given import is_given
 from ina.cli.common.options import command
@@ -15,6 +17,7 @@ from ina.cli.common.output import JsonOption
 from ina.cli.common.rpc_client import ControllerOption, job_names
 from ina.cli.log_options import log_as_a_service
 from ina.cli.switch import show as switch_show
+from ina.cli.switch.detach import detach_pin
 from ina.cli.switch.options import (
     DeviceIdOption,
     LossSeedOption,
@@ -37,6 +40,8 @@ from ina.switch.ports import parse_port
 from ina.switch.server import SoftSwitch
 from ina.switch.target import Target
 from ina.switch.targets import default_target, xdp_target
+from ina.switch.xdp.links import Mode
+from ina.switch.xdp.pin import Pin
 
 app = typer.Typer(help="Run the soft switch; show what a controller's switch has.")
 
@@ -70,6 +75,21 @@ class SwitchOptions:
             "whose ports are interfaces."
         ),
     ] = Device.soft
+    xdp_mode: Annotated[
+        Mode,
+        typer.Option(
+            help="Where interfaces of device xdp run the program: native, in their driver; "
+            "generic, behind it, with any driver, and slower."
+        ),
+    ] = Mode.native
+    pin: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Of device xdp: programs, tables and sums stay in the kernel when this process "
+            "ends; the next one with this name goes on with them.",
+        ),
+    ] = ""
     grpc_addr: Annotated[
         str, typer.Option(help="Where to serve P4Runtime; port 0 takes a free one.")
     ] = "127.0.0.1:9559"
@@ -117,6 +137,12 @@ def switch(asked: SwitchOptions) -> None:
     config = (
         config_from_files(asked.p4info, asked.program) if asked.p4info and asked.program else None
     )
+    with ExitStack() as stack:
+        target = _target(asked, stack)
+        _run(asked, target, config)
+
+
+def _run(asked: SwitchOptions, target: Target, config: p4r.ForwardingPipelineConfig | None) -> None:
     soft_switch = SoftSwitch(
         [parse_port(spec) for spec in asked.port or ["1=udp:127.0.0.1:17760"]],
         grpc_addr=asked.grpc_addr,
@@ -126,11 +152,17 @@ def switch(asked: SwitchOptions) -> None:
         loss_seed=asked.loss_seed,
         port_loss=dict(map(_parse_loss, asked.port_loss or [])),
         delay_us=asked.delay_us,
-        target=_target(asked.device),
+        target=target,
         tls=TlsFiles(asked.tls_cert, asked.tls_key, asked.tls_ca, "--tls-"),
     )
     serve_until_told(
-        soft_switch, asked.device_id, config=config, metrics=asked.metrics, json=asked.json
+        soft_switch,
+        asked.device_id,
+        config=config,
+        metrics=asked.metrics,
+        json=asked.json,
+        xdp_mode=asked.xdp_mode if asked.device is Device.xdp else None,
+        pin=asked.pin,
     )
 
 
@@ -148,6 +180,15 @@ def show(
 
 
 @app.command()
+def detach(
+    name: Annotated[str, typer.Argument(help="What --pin named.")],
+    json: JsonOption = False,
+) -> None:
+    """Take a switch of --device xdp that was pinned, and has no process, out of the kernel."""
+    detach_pin(name, json)
+
+
+@app.command()
 def remove_foreign(
     name: switch_show.SwitchName = "",
     controller: ControllerOption = DEFAULT_LISTEN,
@@ -157,14 +198,17 @@ def remove_foreign(
     switch_show.remove_foreign(controller, name, json)
 
 
-def _target(device: Device) -> Target:
-    """Raises UnavailableError: this machine has none of that kind."""
-    if device is Device.soft:
+def _target(asked: SwitchOptions, stack: ExitStack) -> Target:
+    """``stack``: what it holds. Raises UnavailableError: this machine has none of that kind."""
+    if asked.device is Device.soft:
+        for name in ("xdp_mode", "pin"):
+            if is_given(asked.ctx, name):
+                raise InvalidInputError(f"--{name.replace('_', '-')} belongs to --device xdp")
         return default_target()
-    target = xdp_target(at_ports=True)
-    if why := target.trouble():
+    if why := xdp_target().trouble():
         raise UnavailableError(f"device xdp {why}")
-    return target
+    pin = stack.enter_context(Pin(asked.pin, asked.xdp_mode)) if asked.pin else None
+    return xdp_target(at_ports=True, mode=asked.xdp_mode, pin=pin)
 
 
 def _parse_loss(text: str) -> tuple[int, float]:

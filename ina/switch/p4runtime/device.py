@@ -9,10 +9,11 @@ from functools import partial
 
 from finsy.proto import p4r, rpc_code
 
-from ina.errors import InaError
+from ina.errors import InaError, UnavailableError
 from ina.switch.p4runtime.arbitration import Arbitration, Client
 from ina.switch.p4runtime.device_config import program_of
 from ina.switch.p4runtime.forwarding import Forwarding
+from ina.switch.p4runtime.keeping import change_of, entities_of, restore
 from ina.switch.p4runtime.packet_io import message_from_packet, packet_from_message
 from ina.switch.p4runtime.schema import Schema, build_schema
 from ina.switch.p4runtime.status import (
@@ -76,10 +77,13 @@ class Device:
         self._install = install
         self._inject = inject
         self._target = target
+        self._keeper = target.keeper
         self._lock = threading.RLock()
         self._arbitration = Arbitration(device_id)
         self._saved: _Loaded | None = None
         self._active: _Loaded | None = None
+        self.was_taken_over = False
+        """Whether the first pipeline was there before this process."""
 
     def check_id(self, device_id: int) -> None:
         """NOT_FOUND for another device's id."""
@@ -173,10 +177,38 @@ class Device:
                 self._commit(loaded)
 
     def preload(self, config: p4r.ForwardingPipelineConfig) -> None:
-        """Set a pipeline without a client."""
+        """Set a pipeline without a client. One that was taken over goes on; UnavailableError: it is
+        of another program."""
+        if self.was_taken_over and self._active is not None:
+            if not self._active.is_of(config):
+                raise UnavailableError("another program is pinned, and runs")
+            return
         loaded = self.load(config)
         with self._lock:
             self._commit(loaded)
+
+    def take_over(self) -> None:
+        """Goes on with what a former process has left to the target's keeper, if it has.
+
+        Raises InaError: it cannot.
+        """
+        kept = None if self._keeper is None else self._keeper.kept()
+        if kept is None:
+            return
+        config = p4r.ForwardingPipelineConfig.FromString(kept.config)
+        image = self._target.read_and_build(program_of(config.p4_device_config))
+        pipeline = image.take_over()
+        try:
+            forwarding = Forwarding(build_schema(config.p4info, image.program), pipeline)
+            restore(forwarding, kept.entities)
+            pipeline.settle()
+            with self._lock:
+                self._install(pipeline)
+                self._active = _Loaded(config, image, forwarding)
+                self.was_taken_over = True
+        except BaseException:
+            pipeline.close()
+            raise
 
     def power_on(self) -> None:
         """The active program with nothing in its tables and registers, as if it were set again."""
@@ -235,7 +267,10 @@ class Device:
                 known = {value: name for name, value in p4r.WriteRequest.Atomicity.items()}
                 name = known.get(request.atomicity, request.atomicity)
                 raise unimplemented(f"batch atomicity {name}")
-            return [_attempt(partial(forwarding.write, update)) for update in request.updates]
+            results = [_attempt(partial(forwarding.write, it)) for it in request.updates]
+            done = [it for it, error in zip(request.updates, results, strict=True) if error is None]
+            self._record(forwarding, done)
+            return results
 
     def insert(self, entities: Iterable[p4r.Entity]) -> None:
         """Insert them without a client; the first that cannot be ends it with a StatusError."""
@@ -249,7 +284,9 @@ class Device:
         with self._lock:
             forwarding = self._forwarding()
             for entity in entities:
-                forwarding.write(p4r.Update(type=what, entity=entity))
+                update = p4r.Update(type=what, entity=entity)
+                forwarding.write(update)
+                self._record(forwarding, [update])
 
     def read(
         self, requests: Sequence[p4r.Entity]
@@ -293,6 +330,18 @@ class Device:
         if self._saved is not loaded:
             self._discard_saved()
         self._saved = None
+        self._keep(loaded)
+
+    def _keep(self, loaded: _Loaded) -> None:
+        if self._keeper is not None:
+            config = loaded.config.SerializeToString()
+            self._keeper.begin(config, entities_of(loaded.forwarding))
+
+    def _record(self, forwarding: Forwarding, updates: Iterable[p4r.Update]) -> None:
+        """``updates`` were done; of a config that is saved, its commit tells all of them."""
+        if self._keeper is not None and self._saved is None:
+            changes = (change_of(forwarding, update) for update in updates)
+            self._keeper.record([it for it in changes if it is not None])
 
     def _commit_saved(self, request: _SetRequest) -> None:
         with self._lock:
@@ -307,6 +356,7 @@ class Device:
             if self._active is None or not self._active.is_of(request.config):
                 raise unimplemented("RECONCILE_AND_COMMIT to a different program")
             self._active.config.CopyFrom(request.config)
+            self._keep(self._active)
 
     def _discard_saved(self) -> None:
         if self._saved is not None:

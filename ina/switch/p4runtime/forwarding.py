@@ -73,14 +73,15 @@ class Forwarding:
             case kind:
                 self._read_unsupported(kind, getattr(request, kind))
 
-    def _table(self, table_id: int) -> TableStore:
+    def table(self, table_id: int) -> TableStore:
+        """By its id; NOT_FOUND: there is none."""
         table = self._tables.get(table_id)
         if table is None:
             raise not_found(f"no table with id {table_id}")
         return table
 
     def _write_table(self, kind: p4r.Update.Type.ValueType, entry: p4r.TableEntry) -> None:
-        table = self._table(entry.table_id)
+        table = self.table(entry.table_id)
         match kind:
             case p4r.Update.INSERT:
                 table.insert(entry)
@@ -95,7 +96,7 @@ class Forwarding:
             raise invalid(f"{what} can only be modified")
 
     def _write_direct(self, entry: p4r.DirectCounterEntry) -> None:
-        table = self._table(entry.table_entry.table_id)
+        table = self.table(entry.table_entry.table_id)
         stored = table.find(entry.table_entry)
         table.read_counter(stored)  # refuses a table that has none
         if entry.HasField("data"):
@@ -123,7 +124,7 @@ class Forwarding:
 
     def _read_tables(self, request: p4r.TableEntry) -> Iterator[p4r.TableEntry]:
         if request.table_id:
-            yield from self._table(request.table_id).read(request)
+            yield from self.table(request.table_id).read(request)
             return
         if request.match:
             raise invalid("a match needs a table_id")
@@ -133,7 +134,7 @@ class Forwarding:
     def _read_direct(self, request: p4r.DirectCounterEntry) -> Iterator[p4r.DirectCounterEntry]:
         wanted = request.table_entry
         if wanted.table_id:
-            tables = [self._table(wanted.table_id)]
+            tables = [self.table(wanted.table_id)]
         else:
             tables = [t for t in self._tables.values() if t.schema.direct_counter is not None]
         for table in tables:

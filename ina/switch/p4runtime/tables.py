@@ -119,6 +119,12 @@ class TableStore:
             raise not_found(f"{self.schema.name}: no entry with this key and priority")
         return stored
 
+    def named(self, entry: p4r.TableEntry) -> p4r.TableEntry:
+        """What names an entry, whether it is there or not, as :meth:`message` says it."""
+        key = parse_key(self.schema, entry.match)
+        match = format_key(self.schema, key)
+        return p4r.TableEntry(table_id=self.schema.id, match=match, priority=entry.priority)
+
     def read(self, request: p4r.TableEntry) -> Iterator[p4r.TableEntry]:
         """The entries that match the request; unset fields match all."""
         with_counter = request.HasField("counter_data")

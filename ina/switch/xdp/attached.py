@@ -7,8 +7,8 @@ import struct
 from collections.abc import Mapping
 
 from ina.switch.errors import InvalidEntryError
-from ina.switch.pipeline import Replicas
-from ina.switch.xdp.libbpf import LOOPBACK, Map, Object, Ring, copies_map
+from ina.switch.pipeline import MAX_PORTS, Replicas
+from ina.switch.xdp.libbpf import LOOPBACK, Map, Programs, Ring, copies_map
 
 MOST_COPIES = 64
 """INA_MOST_COPIES of runtime/ina_bpf.h."""
@@ -17,11 +17,12 @@ MOST_COPIES = 64
 class AttachedPorts:
     """What the maps say of interfaces."""
 
-    def __init__(self, kernel: Object, interfaces: Mapping[int, int], cpu_port: int) -> None:
+    def __init__(self, kernel: Programs, interfaces: Mapping[int, int], cpu_port: int) -> None:
         """``interfaces``: by port number, their indices. Raises XdpError."""
         self._kernel, self._interfaces, self._cpu_port = kernel, dict(interfaces), cpu_port
         self._maps = kernel.maps
         self._rids: dict[int, set[bytes]] = {}
+        self._find(set(interfaces.values()), set(interfaces))
         for port, index in interfaces.items():
             self._maps["ina_ports"].write(struct.pack("<I", index), struct.pack("<I", port))
             self._maps["ina_interfaces"].write(struct.pack("<I", port), self._leaving(index))
@@ -30,6 +31,26 @@ class AttachedPorts:
         self._maps["ina_to_controller"].write(bytes(4), program)
         self.ring = Ring(self._maps["ina_controller"])
         self._maps[".data.live"].write(bytes(4), struct.pack("<II", 1, cpu_port))
+
+    def _find(self, indices: set[int], ports: set[int]) -> None:
+        """What a former process has left: of other interfaces it is removed."""
+        for key in self._maps["ina_ports"].keys():  # noqa: SIM118
+            if int.from_bytes(key, "little") not in indices:
+                self._maps["ina_ports"].delete(key)
+        for port in range(MAX_PORTS):
+            name = struct.pack("<I", port)
+            if port not in ports and self._maps["ina_interfaces"].read(name) is not None:
+                self._maps["ina_interfaces"].delete(name)
+        for key in self._maps["ina_groups"].keys():  # noqa: SIM118
+            self._rids[int.from_bytes(key, "little")] = set()
+        for key in self._maps["ina_rids"].keys():  # noqa: SIM118
+            (group,) = struct.unpack_from("<H", key)
+            self._rids.setdefault(group, set()).add(key)
+
+    @property
+    def groups(self) -> set[int]:
+        """Those that are there."""
+        return set(self._rids)
 
     def check(self, group: int, replicas: Replicas) -> None:
         """Raises InvalidEntryError: there are copies that the kernel cannot make."""
@@ -72,7 +93,7 @@ class AttachedPorts:
                 _check_room(group, groups.write(name, struct.pack("<i", copies.descriptor)))
             finally:
                 os.close(copies.descriptor)
-        elif group in self._rids:
+        elif groups.read(name) is not None:
             groups.delete(name)
         for key in self._rids.get(group, set()) - rids.keys():
             self._maps["ina_rids"].delete(key)
@@ -84,9 +105,10 @@ class AttachedPorts:
         """A frame of the controller. Raises XdpError."""
         self._kernel.send("ina_ingress", packet)
 
-    def close(self) -> None:
-        """Nothing leaves any more. Idempotent."""
-        self._maps[".data.live"].write(bytes(4), bytes(8))
+    def close(self, *, goes_on: bool = False) -> None:
+        """Nothing leaves any more, unless it ``goes_on``. Idempotent."""
+        if not goes_on:
+            self._maps[".data.live"].write(bytes(4), bytes(8))
         self.ring.close()
 
     def _leaving(self, index: int) -> bytes:

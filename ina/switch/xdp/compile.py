@@ -17,6 +17,8 @@ from ina.switch.errors import CompilationError, CompilerMissingError
 _SWITCH = Path(__file__).parent.parent
 _RUNTIMES = (_SWITCH / "emit_ebpf" / "runtime", _SWITCH / "emit" / "runtime")
 _GENERATOR_FOLDERS = ("ir", "passes", "emit", "emit_ebpf")
+_LAYOUT_FILES = ("attached.py", "pipeline.py", "registers.py", "tables.py")
+"""What else knows how maps are filled."""
 _FLAGS = (
     *("-target", "bpf", "-mcpu=v3", "-O2", "-g", "-ffreestanding", "-Wall", "-Werror"),
     *(
@@ -61,6 +63,15 @@ def compiled(program: bytes, emit: Callable[[], str], cache_dir: Path | None) ->
         os.replace(source, path.with_suffix(".c"))
         os.replace(made, path)
     return path
+
+
+@functools.cache
+def layout_digest() -> bytes:
+    """Whoever has the same one understands the maps of the same program."""
+    digest = hashlib.sha256(_generator_digest())
+    for name in _LAYOUT_FILES:
+        digest.update(hashlib.sha256((_SWITCH / "xdp" / name).read_bytes()).digest())
+    return digest.digest()
 
 
 def _run(command: list[str]) -> str:

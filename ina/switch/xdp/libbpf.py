@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,7 @@ NO_ENTRY, EXISTS, FULL = 2, 17, 7
 """errno: ENOENT, EEXIST, E2BIG."""
 _NOT_PERMITTED = 1
 _LIVE_FRAMES = 1 << 1
-_DEVMAP, _ATTACH_XDP, _NATIVE = 14, 37, 1 << 2
+_DEVMAP = 14
 LOOPBACK = 1
 """Index of the interface that frames of this process come by."""
 CREATE, ANY = 1, 0
@@ -144,6 +145,18 @@ class Map:
         """Raises :class:`XdpError`."""
         self._check(library().bpf_map_delete_elem(self.descriptor, key))
 
+    def keys(self) -> list[bytes]:
+        """Of one that nobody changes meanwhile. Raises :class:`XdpError`."""
+        found: list[bytes] = []
+        key = ctypes.create_string_buffer(self.key_bytes)
+        while True:
+            before = found[-1] if found else None
+            code = library().bpf_map_get_next_key(self.descriptor, before, key)
+            if code == -NO_ENTRY:
+                return found
+            self._check(code)
+            found.append(key.raw)
+
     def _check(self, code: int) -> None:
         if code:
             raise XdpError(f"map {self.name}: {os.strerror(-code)}")
@@ -166,42 +179,6 @@ def copies_map(room: int) -> Map:
     if descriptor < 0:
         raise XdpError(f"a map for copies: {os.strerror(-descriptor)}")
     return Map("ina_copies", descriptor, 4, 8)
-
-
-class _LinkOptions(ctypes.Structure):
-    _fields_ = (
-        ("sz", ctypes.c_size_t),
-        ("flags", ctypes.c_uint32),
-        ("iter_info", ctypes.c_void_p),
-        ("iter_info_len", ctypes.c_uint32),
-        ("target_btf_id", ctypes.c_uint32),
-        ("cookie", ctypes.c_uint64),
-        ("padding", ctypes.c_uint64 * 4),
-    )
-
-
-class Attached:
-    """A program that an interface runs in native mode, until :meth:`close`."""
-
-    def __init__(self, program: int, index: int) -> None:
-        """``index``: of the interface. Raises :class:`XdpError`."""
-        options = _LinkOptions(sz=ctypes.sizeof(_LinkOptions), flags=_NATIVE)
-        link = library().bpf_link_create(program, index, _ATTACH_XDP, ctypes.byref(options))
-        if link < 0:
-            raise XdpError(os.strerror(-link))
-        self._link = link
-
-    def update(self, program: int) -> None:
-        """It runs this one from now on. Raises :class:`XdpError`."""
-        code = library().bpf_link_update(self._link, program, None)
-        if code:
-            raise XdpError(os.strerror(-code))
-
-    def close(self) -> None:
-        """Idempotent."""
-        link, self._link = self._link, -1
-        if link >= 0:
-            os.close(link)
 
 
 class Ring:
@@ -233,33 +210,17 @@ class Ring:
         return 0
 
 
-class Object:
-    """Programs and maps of one file, in the kernel until :meth:`close`."""
+class Programs(ABC):
+    """Programs and maps that are in the kernel, until :meth:`close` at the least."""
 
-    def __init__(self, path: Path, without: Callable[[str], bool] = lambda _: False) -> None:
-        """``without``: of a program's name, whether it stays out of the kernel.
-
-        Raises :class:`XdpError`, :class:`RefusedError`.
-        """
-        lib = library()
-        self._handle: int | None = _opened(path)
-        for one in _each(self._handle, "bpf_object__next_program"):
-            if without(lib.bpf_program__name(one).decode()):
-                lib.bpf_program__set_autoload(one, False)
-        code = lib.bpf_object__load(self._handle)
-        if code:
-            lib.bpf_object__close(self._handle)
-            self._handle = None
-            raise _why_refused(path, -code)
-        self.maps = {found.name: found for found in self._maps()}
-        self._programs = {
-            lib.bpf_program__name(one).decode(): lib.bpf_program__fd(one)
-            for one in _each(self._handle, "bpf_object__next_program")
-        }
+    def __init__(self, programs: Mapping[str, int], maps: Iterable[Map]) -> None:
+        """``programs``: descriptors, by name; below 0: it is not there."""
+        self.maps = {found.name: found for found in maps}
+        self.programs = {name: found for name, found in programs.items() if found >= 0}
 
     def program(self, name: str) -> int:
         """Its descriptor."""
-        return int(self._programs[name])
+        return int(self.programs[name])
 
     def run(self, program: str, data: bytes, *, meta: bytes = b"", repeat: int = 1) -> Run:
         """One packet through a program. ``data``: 14 bytes or more. Raises :class:`XdpError`."""
@@ -279,7 +240,7 @@ class Object:
             ctx_size_out=ctypes.sizeof(found),
             repeat=repeat,
         )
-        code = library().bpf_prog_test_run_opts(self._programs[program], ctypes.byref(ask))
+        code = library().bpf_prog_test_run_opts(self.programs[program], ctypes.byref(ask))
         if code:
             raise XdpError(f"program {program}: {os.strerror(-code)}")
         out = room.raw[: ask.data_size_out]
@@ -299,27 +260,55 @@ class Object:
             repeat=1,
             flags=_LIVE_FRAMES,
         )
-        code = library().bpf_prog_test_run_opts(self._programs[program], ctypes.byref(ask))
+        code = library().bpf_prog_test_run_opts(self.programs[program], ctypes.byref(ask))
         if code:
             raise XdpError(f"program {program}: {os.strerror(-code)}")
 
+    @abstractmethod
     def close(self) -> None:
         """Idempotent."""
+
+
+class Object(Programs):
+    """Of one file."""
+
+    def __init__(self, path: Path, without: Callable[[str], bool] = lambda _: False) -> None:
+        """``without``: of a program's name, whether it stays out of the kernel.
+
+        Raises :class:`XdpError`, :class:`RefusedError`.
+        """
+        lib = library()
+        self._handle: int | None = _opened(path)
+        programs = _each(self._handle, "bpf_object__next_program")
+        for one in programs:
+            if without(lib.bpf_program__name(one).decode()):
+                lib.bpf_program__set_autoload(one, False)
+        code = lib.bpf_object__load(self._handle)
+        if code:
+            lib.bpf_object__close(self._handle)
+            self._handle = None
+            raise _why_refused(path, -code)
+        named = {lib.bpf_program__name(it).decode(): lib.bpf_program__fd(it) for it in programs}
+        super().__init__(named, _maps(self._handle))
+
+    def close(self) -> None:
+        """See :meth:`Programs.close`."""
         handle, self._handle = self._handle, None
         if handle:
             library().bpf_object__close(handle)
 
-    def _maps(self) -> list[Map]:
-        lib = library()
-        return [
-            Map(
-                lib.bpf_map__name(one).decode(),
-                lib.bpf_map__fd(one),
-                lib.bpf_map__key_size(one),
-                lib.bpf_map__value_size(one),
-            )
-            for one in _each(self._handle, "bpf_object__next_map")
-        ]
+
+def _maps(handle: int) -> list[Map]:
+    lib = library()
+    return [
+        Map(
+            lib.bpf_map__name(one).decode(),
+            lib.bpf_map__fd(one),
+            lib.bpf_map__key_size(one),
+            lib.bpf_map__value_size(one),
+        )
+        for one in _each(handle, "bpf_object__next_map")
+    ]
 
 
 def _opened(path: Path) -> int:

@@ -23,7 +23,9 @@ from ina.switch.match import TableKey
 from ina.switch.passes.tables import TablePlan
 from ina.switch.pipeline import Packets, Pipeline, Replicas
 from ina.switch.xdp.attached import AttachedPorts
-from ina.switch.xdp.libbpf import LOOPBACK, Map, Object
+from ina.switch.xdp.libbpf import LOOPBACK, Map, Object, Programs
+from ina.switch.xdp.pin import Pin
+from ina.switch.xdp.pins import PinnedPrograms
 from ina.switch.xdp.registers import Cell, cells
 from ina.switch.xdp.tables import MapTable, entry_bytes
 
@@ -38,16 +40,15 @@ _WORD_BYTES, _COUNTER_BYTES = 8, 16
 
 
 class XdpPipeline(Pipeline):
-    """One object file's programs and maps. Another power-on is another set of them."""
+    """Programs and maps of one object file. Another power-on is another set of them."""
 
-    def __init__(self, program: Program, source: EbpfSource, path: Path, *, at_ports: bool) -> None:
-        """``at_ports``: it can be attached. Raises XdpError: the kernel refuses; RefusedError: its
-        verifier does."""
+    def __init__(self, program: Program, source: EbpfSource, kernel: Programs, path: Path) -> None:
+        """``kernel``: of the object file ``path``, new, or pinned: then it was taken over, and goes
+        on after :meth:`close`. Raises XdpError."""
         super().__init__(program, path.with_suffix(".c"))
         self._source = source
-        self._object: Object | None = Object(
-            path, lambda name: not at_ports and name not in _IN_MEMORY
-        )
+        self._object: Programs | None = kernel
+        self._goes_on = isinstance(kernel, PinnedPrograms)
         self._attached: AttachedPorts | None = None
         self._maps = self._object.maps
         self._processors = _possible_processors()
@@ -60,10 +61,31 @@ class XdpPipeline(Pipeline):
         self._groups: dict[int, Replicas] = {}
         defaults = self._maps[".data.defaults"]
         self._defaults = mmap.mmap(defaults.descriptor, _pages(defaults.value_bytes))
+        self._unset = {plan.table.name: plan.table for plan in plans}
+        """Tables whose default entry nobody has set."""
         for plan in plans:
-            table = plan.table
-            self._set_default(table, program.actions[table.default.action], table.default.args)
+            if self._goes_on:
+                self._tables[plan.table.name].find()
             self._insert_const(plan)
+        if not self._goes_on:
+            self.settle()
+
+    @classmethod
+    def power_on(
+        cls, program: Program, source: EbpfSource, path: Path, *, at_ports: bool
+    ) -> XdpPipeline:
+        """``at_ports``: it can be attached. Raises XdpError: the kernel refuses; RefusedError: its
+        verifier does."""
+        kernel = Object(path, lambda name: not at_ports and name not in _IN_MEMORY)
+        return cls(program, source, kernel, path)
+
+    def settle(self) -> None:
+        """See :meth:`Pipeline.settle`."""
+        for table in list(self._unset.values()):
+            action = self.program.actions[table.default.action]
+            self._set_default(table, action, table.default.args)
+        for found in self._tables.values():
+            found.settle()
 
     # -- packets --
 
@@ -110,7 +132,7 @@ class XdpPipeline(Pipeline):
     ) -> int:
         self._alive()
         handle, number = self._tables[table.name].insert(key, action, params)
-        if table.has_direct_counter:
+        if table.has_direct_counter and number >= 0:
             self._write_count(self._hits(table), number, 0, 0)
         return handle
 
@@ -142,11 +164,16 @@ class XdpPipeline(Pipeline):
     def _set_default(self, table: Table, action: Action, params: Sequence[int]) -> None:
         """Written beside the one that packets find, which they then do no longer."""
         self._alive()
+        self._unset.pop(table.name, None)
         plan = self._tables[table.name].plan
         at = self._source.memory.defaults[table.name] * _WORD_BYTES
         other = 1 - self._defaults[at]
         entry = entry_bytes(plan, action, params, table.max_size)
-        place = at + _WORD_BYTES * (1 + other * entry_words(plan))
+        places = [at + _WORD_BYTES * (1 + which * entry_words(plan)) for which in (0, 1)]
+        now = places[1 - other]
+        if self._defaults[now : now + len(entry)] == entry:
+            return
+        place = places[other]
         self._defaults[place : place + len(entry)] = entry
         self._defaults[at] = other
 
@@ -219,10 +246,17 @@ class XdpPipeline(Pipeline):
         kernel = self._alive()
         if self._attached is None:
             self._attached = AttachedPorts(kernel, interfaces, cpu_port)
-            for group, replicas in self._groups.items():
+            for group in sorted(self._attached.groups | self._groups.keys()):
+                replicas = self._groups.get(group, ())
                 self._attached.check(group, replicas)
                 self._attached.set_group(group, replicas)
         return kernel.program("ina_ingress")
+
+    def outlive(self, pin: Pin) -> None:
+        """Pins it, if it is not: it goes on after :meth:`close`. Raises XdpError."""
+        if not self._goes_on:
+            pin.pin(self._alive())
+            self._goes_on = True
 
     def inject(self, packet: bytes) -> None:
         """A frame of the controller. Raises XdpError."""
@@ -239,13 +273,13 @@ class XdpPipeline(Pipeline):
         """See :meth:`Pipeline.close`."""
         attached, self._attached = self._attached, None
         if attached is not None:
-            attached.close()
+            attached.close(goes_on=self._goes_on)
         kernel, self._object = self._object, None
         if kernel is not None:
             self._defaults.close()
             kernel.close()
 
-    def _alive(self) -> Object:
+    def _alive(self) -> Programs:
         if self._object is None:
             raise InvalidEntryError("the pipeline is closed")
         return self._object

@@ -12,7 +12,9 @@ from ina.switch.pipeline import Pipeline
 from ina.switch.port_set import Impairment, PortSet
 from ina.switch.ports import AfPacketPort, InvalidPortError, Port
 from ina.switch.stats import PortStats, SwitchStats
-from ina.switch.xdp.libbpf import Attached, XdpError
+from ina.switch.xdp.libbpf import XdpError
+from ina.switch.xdp.links import Attached, Mode
+from ina.switch.xdp.pin import Pin
 from ina.switch.xdp.pipeline import XdpPipeline
 
 _STATISTICS = Path("/sys/class/net")
@@ -28,9 +30,19 @@ class _Interface:
 
 
 class XdpPorts(PortSet):
-    """Programs at interfaces. Native mode, or not at all."""
+    """Programs at interfaces, all in one mode."""
 
-    def __init__(self, specs: Sequence[Port], cpu_port: int, impairment: Impairment) -> None:
+    def __init__(
+        self,
+        specs: Sequence[Port],
+        cpu_port: int,
+        impairment: Impairment,
+        *,
+        mode: Mode = Mode.native,
+        pin: Pin | None = None,
+    ) -> None:
+        """``pin``: what is attached goes on after :meth:`stop`."""
+        self._mode, self._pin = mode, pin
         self._specs, self._cpu_port, self._impairment = tuple(specs), cpu_port, impairment
         self._interfaces: dict[int, _Interface] = {}
         self._pipeline: XdpPipeline | None = None
@@ -65,18 +77,30 @@ class XdpPorts(PortSet):
         with self._lock:
             indices = {port: one.index for port, one in self._interfaces.items()}
             program = pipeline.attach(indices, self._cpu_port)
-            for one in self._interfaces.values():
-                try:
-                    if one.attached is None:
-                        one.attached = Attached(program, one.index)
-                    else:
-                        one.attached.update(program)
-                except XdpError as error:
-                    raise XdpError(
-                        f"interface {one.name}: no native XDP program: {error}"
-                        " (another one is there, its driver knows none, or its MTU is too large)"
-                    ) from None
+            if self._pin is not None:
+                pipeline.outlive(self._pin)
+                self._pin.drop_links(but=indices)
+            for port, one in self._interfaces.items():
+                self._run(program, port, one)
             self._pipeline = pipeline
+
+    def _run(self, program: int, port: int, one: _Interface) -> None:
+        if one.attached is None and self._pin is not None:
+            one.attached = self._pin.link(port, one.index)
+        if one.attached is not None:
+            one.attached.update(program)
+            return
+        try:
+            one.attached = Attached.attach(program, one.index, self._mode)
+        except XdpError as error:
+            why = "another one is there, its driver knows none, or its MTU is too large"
+            if self._mode is Mode.native:
+                why += "; --xdp-mode generic asks nothing of the driver"
+            raise XdpError(
+                f"interface {one.name}: no {self._mode.value} XDP program: {error} ({why})"
+            ) from None
+        if self._pin is not None:
+            self._pin.keep_link(port, one.attached)
 
     def inject(self, number: int, packet: bytes) -> bool:
         """See :meth:`PortSet.inject`. By the controller's port alone."""
@@ -124,7 +148,7 @@ class XdpPorts(PortSet):
         )
 
     def stop(self) -> None:
-        """See :meth:`PortSet.stop`: the interfaces do without it."""
+        """See :meth:`PortSet.stop`: the interfaces do without it, unless it is pinned."""
         with self._lock:
             for one in self._interfaces.values():
                 if one.attached is not None:

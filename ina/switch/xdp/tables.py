@@ -33,12 +33,34 @@ class MapTable:
     _keys: set[bytes] = field(default_factory=set)
     _free: list[int] = field(default_factory=list)
     _handles: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _found: dict[bytes, bytes] = field(default_factory=dict)
+    """What was there before us, and was not inserted again yet."""
 
     def __post_init__(self) -> None:
         self._free = list(range(self.plan.table.max_size))[::-1]
 
+    def find(self) -> None:
+        """Entries of a former process are in the map: those that are inserted again stay."""
+        if self.entries is not None:
+            there = {key: self.entries.read(key) for key in self.entries.keys()}  # noqa: SIM118
+            self._found = {key: value for key, value in there.items() if value is not None}
+            taken = {_number(value) for value in self._found.values()}
+            self._free = [number for number in self._free if number not in taken]
+
+    def settle(self) -> None:
+        """Those that were not inserted again are removed."""
+        while self._found:
+            self._drop_found()
+
+    def _drop_found(self) -> None:
+        key, value = self._found.popitem()
+        assert self.entries is not None
+        self.entries.delete(key)
+        self._free.append(_number(value))
+
     def insert(self, key: TableKey, action: Action, params: Sequence[int]) -> tuple[int, int]:
-        """Returns its handle, and its counter's number, which begins at 0.
+        """Returns its handle, and its counter's number, which begins at 0; less than 0: its counter
+        goes on.
 
         Raises EntryExistsError, TableFullError.
         """
@@ -47,16 +69,35 @@ class MapTable:
         packed = self._key(key)
         if packed in self._keys:
             raise EntryExistsError(f"table {table.name} already has an entry for this key")
+        if packed in self._found:
+            return self._keep(packed, action, params), -1
+        if (
+            not self._free and self._found
+        ):  # else a process that was killed as it wrote left no room
+            self._drop_found()
         if not self._free:
             raise TableFullError(f"table {table.name} is full ({table.max_size} entries)")
         number = self._free[-1]
         if self.entries.write(packed, entry_bytes(self.plan, action, params, number), CREATE):
             raise TableFullError(f"table {table.name} is full ({table.max_size} entries)")
         self._free.pop()
+        return self._name(packed, number), number
+
+    def _keep(self, packed: bytes, action: Action, params: Sequence[int]) -> int:
+        """An entry that is there."""
+        before = self._found.pop(packed)
+        number = _number(before)
+        now = entry_bytes(self.plan, action, params, number)
+        if now != before:
+            assert self.entries is not None
+            self.entries.write(packed, now, ANY)
+        return self._name(packed, number)
+
+    def _name(self, packed: bytes, number: int) -> int:
         self._keys.add(packed)
         handle = next(self._handles)
         self._by_handle[handle] = _Entry(packed, number)
-        return handle, number
+        return handle
 
     def modify(self, handle: int, action: Action, params: Sequence[int]) -> None:
         """Its counter goes on. A packet finds what was there, or what is. Raises
@@ -97,6 +138,10 @@ class MapTable:
                 value = int.from_bytes(value.to_bytes(part.swapped_bytes, "big"), "little")
             words[part.word] |= value << part.shift
         return struct.pack(f"<{len(words)}Q", *words)
+
+
+def _number(entry: bytes) -> int:
+    return int(struct.unpack_from("<I", entry, 4)[0])
 
 
 def entry_bytes(plan: TablePlan, action: Action, params: Sequence[int], number: int) -> bytes:

@@ -8,11 +8,14 @@ from pathlib import Path
 from ina.switch.emit_ebpf.emit import EbpfSource, emit_ebpf
 from ina.switch.errors import CompilerMissingError, UnsupportedProgramError
 from ina.switch.ir import Program
+from ina.switch.keeper import Keeper
 from ina.switch.port_set import Impairment, PortSet
 from ina.switch.ports import Port
 from ina.switch.target import Image, ReadProgram, Target
 from ina.switch.xdp.compile import compiled, find_clang
 from ina.switch.xdp.libbpf import RefusedError, library, why_not
+from ina.switch.xdp.links import Mode
+from ina.switch.xdp.pin import Pin
 from ina.switch.xdp.pipeline import XdpPipeline
 from ina.switch.xdp.ports import XdpPorts
 from ina.switch.xdp.refusals import refusal
@@ -21,21 +24,42 @@ from ina.switch.xdp.refusals import refusal
 class XdpImage(Image):
     """An object file."""
 
-    def __init__(self, program: Program, source: EbpfSource, path: Path, *, at_ports: bool) -> None:
+    def __init__(
+        self,
+        program: Program,
+        source: EbpfSource,
+        path: Path,
+        *,
+        at_ports: bool,
+        pin: Pin | None = None,
+    ) -> None:
         super().__init__(program)
-        self._source, self._path, self._at_ports = source, path, at_ports
+        self._source, self._path, self._at_ports, self._pin = source, path, at_ports, pin
 
     def power_on(self) -> XdpPipeline:
         """See :meth:`Image.power_on`. Raises XdpError; UnsupportedProgramError: the kernel's
         verifier refuses it; the message has the P4 place, and the file of the log."""
         try:
-            return XdpPipeline(self.program, self._source, self._path, at_ports=self._at_ports)
+            return XdpPipeline.power_on(
+                self.program, self._source, self._path, at_ports=self._at_ports
+            )
         except RefusedError as error:
             log = self._path.with_suffix(".log")
             log.write_text(error.log)
             found = refusal(error.log, self._source.text)
             construct = f"{found.construct}, on device xdp (verifier's log: {log})"
             raise UnsupportedProgramError(construct, found.source) from None
+
+
+    def take_over(self) -> XdpPipeline:
+        """See :meth:`Image.take_over`. Raises PinError, XdpError."""
+        assert self._pin is not None
+        kernel = self._pin.programs()
+        try:
+            return XdpPipeline(self.program, self._source, kernel, self._path)
+        except BaseException:
+            kernel.close()
+            raise
 
 
 def _named(program: ReadProgram) -> bytes:
@@ -46,10 +70,23 @@ def _named(program: ReadProgram) -> bytes:
 class XdpTarget(Target):
     """This machine's kernel, which root may give programs to (CAP_BPF and CAP_NET_ADMIN)."""
 
-    def __init__(self, cache_dir: Path | None = None, *, at_ports: bool = False) -> None:
+    def __init__(
+        self,
+        cache_dir: Path | None = None,
+        *,
+        at_ports: bool = False,
+        mode: Mode = Mode.native,
+        pin: Pin | None = None,
+    ) -> None:
         """``cache_dir``: None: ``$XDG_CACHE_HOME/ina`` or ``~/.cache/ina``. ``at_ports``: its
-        pipelines can be attached to interfaces, which takes the kernel longer to look at."""
-        self._cache_dir, self._at_ports = cache_dir, at_ports
+        pipelines can be attached to interfaces, which takes the kernel longer to look at; ``mode``:
+        how. ``pin``: what is attached outlives this process."""
+        self._cache_dir, self._at_ports, self._mode, self._pin = cache_dir, at_ports, mode, pin
+
+    @property
+    def keeper(self) -> Keeper | None:
+        """See :attr:`Target.keeper`."""
+        return self._pin
 
     def build(self, program: ReadProgram) -> XdpImage:
         """Raises UnsupportedProgramError, CompilerMissingError, CompilationError, XdpError."""
@@ -61,7 +98,7 @@ class XdpTarget(Target):
                 f"{error.construct}, on device xdp", error.source
             ) from None
         path = compiled(_named(program), lambda: source.text, self._cache_dir)
-        return XdpImage(program.program, source, path, at_ports=self._at_ports)
+        return XdpImage(program.program, source, path, at_ports=self._at_ports, pin=self._pin)
 
     def trouble(self) -> str:
         """Of libbpf, the kernel, or the compiler."""
@@ -78,4 +115,4 @@ class XdpTarget(Target):
         """
         if not self._at_ports:
             raise UnsupportedProgramError("ports, of a device xdp that is asked for none")
-        return XdpPorts(specs, cpu_port, impairment)
+        return XdpPorts(specs, cpu_port, impairment, mode=self._mode, pin=self._pin)
