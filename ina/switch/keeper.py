@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ina.errors import UnavailableError
+
 Change = tuple[bytes, bytes | None]
 """A key, and what is there from now on; None: nothing."""
 
@@ -23,12 +25,16 @@ class Kept:
 class Keeper(ABC):
     """Remembers what the kernel does not tell of a pipeline that goes on without a process.
 
-    Methods raise :class:`~ina.errors.UnavailableError`: there is no room.
+    Methods raise UnavailableError: there is no room.
     """
 
     @abstractmethod
     def kept(self) -> Kept | None:
         """None: nobody has left anything."""
+
+    @abstractmethod
+    def foreign(self, why: str) -> UnavailableError:
+        """What there is cannot be taken over; the error says how to remove it."""
 
     @abstractmethod
     def begin(self, config: bytes, entities: Mapping[bytes, bytes]) -> None:

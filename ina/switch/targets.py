@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ina.switch.c_target.target import CTarget
 from ina.switch.target import Target
-from ina.switch.xdp.links import Mode
+from ina.switch.xdp.links import XdpMode
 from ina.switch.xdp.pin import Pin
 from ina.switch.xdp.target import XdpTarget
 
@@ -20,7 +20,7 @@ def xdp_target(
     cache_dir: Path | None = None,
     *,
     at_ports: bool = False,
-    mode: Mode = Mode.native,
+    mode: XdpMode = XdpMode.native,
     pin: Pin | None = None,
 ) -> Target:
     """This machine's kernel. ``cache_dir``: as of :func:`default_target`. ``at_ports``: pipelines

@@ -40,7 +40,7 @@ from ina.switch.ports import parse_port
 from ina.switch.server import SoftSwitch
 from ina.switch.target import Target
 from ina.switch.targets import default_target, xdp_target
-from ina.switch.xdp.links import Mode
+from ina.switch.xdp.links import XdpMode
 from ina.switch.xdp.pin import Pin
 
 app = typer.Typer(help="Run the soft switch; show what a controller's switch has.")
@@ -76,12 +76,12 @@ class SwitchOptions:
         ),
     ] = Device.soft
     xdp_mode: Annotated[
-        Mode,
+        XdpMode,
         typer.Option(
             help="Where interfaces of device xdp run the program: native, in their driver; "
             "generic, behind it, with any driver, and slower."
         ),
-    ] = Mode.native
+    ] = XdpMode.native
     pin: Annotated[
         str,
         typer.Option(

@@ -11,7 +11,7 @@ from ina.cli.common.output import emit
 from ina.cli.common.told import told_to_stop
 from ina.switch.ports import AfPacketPort, PcapPort, Port, ShmPort, UdpPort
 from ina.switch.server import SoftSwitch
-from ina.switch.xdp.links import Mode
+from ina.switch.xdp.links import XdpMode
 
 _GENERIC_COSTS = ": each frame is copied to a buffer of the kernel's first"
 
@@ -23,7 +23,7 @@ def serve_until_told(
     config: p4r.ForwardingPipelineConfig | None = None,
     metrics: str = "",
     json: bool = False,
-    xdp_mode: Mode | None = None,
+    xdp_mode: XdpMode | None = None,
     pin: str = "",
 ) -> None:
     """Starts it, prints the ready line, waits for Ctrl-C or SIGTERM, stops it.
@@ -60,7 +60,7 @@ def _say_ready(soft_switch: SoftSwitch, ready: dict[str, Any], json: bool) -> No
     ports: dict[str, Any] = {str(p.number): _place(soft_switch, p) for p in soft_switch.ports}
     said = [f"P4Runtime {soft_switch.grpc_addr}", f"device {ready['device_id']}"]
     mode = ready.get("xdp_mode", "")
-    how = f" ({mode}{_GENERIC_COSTS if mode == Mode.generic else ''})" if mode else ""
+    how = f" ({mode}{_GENERIC_COSTS if mode == XdpMode.generic else ''})" if mode else ""
     said += [f"port {number} {place}{how}" for number, place in ports.items()]
     if "pin" in ready:
         said.append(f"pin {ready['pin']}{' taken over' if ready['taken_over'] else ''}")

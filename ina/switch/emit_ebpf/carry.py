@@ -75,8 +75,8 @@ class Carry:
 
     def emit_find(self, out: Writer) -> None:
         """Declares ``c``."""
-        out.line("const carry *const c = (const carry *)(long)ctx->data_meta;")
-        out.line("if ((void *)(c + 1) > (void *)(long)ctx->data) return XDP_ABORTED;")
+        out.line("const carry *const c = ina_carried(ctx, sizeof(carry));")
+        out.line("if (!c) return XDP_ABORTED;")
 
     def emit_save(self, layout: Layout, out: Writer) -> None:
         """``c`` is filled, but for ``to`` and ``is_group``."""

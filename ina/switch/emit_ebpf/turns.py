@@ -39,6 +39,7 @@ def carry_on(layout: Layout, carry: Carry, out: Writer) -> None:
     out.line("c->is_group = group != 0;")
     out.line("c->frame = group ? ina_next_frame() : 0;")
     carry.emit_save(layout, out)
+    out.line("if (ina_live[2]) ina_note_carried(ctx, sizeof(carry));")
     out.line("return ina_send(ctx, group, to);")
 
 

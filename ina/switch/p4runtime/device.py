@@ -9,7 +9,7 @@ from functools import partial
 
 from finsy.proto import p4r, rpc_code
 
-from ina.errors import InaError, UnavailableError
+from ina.errors import InaError
 from ina.switch.p4runtime.arbitration import Arbitration, Client
 from ina.switch.p4runtime.device_config import program_of
 from ina.switch.p4runtime.forwarding import Forwarding
@@ -179,9 +179,9 @@ class Device:
     def preload(self, config: p4r.ForwardingPipelineConfig) -> None:
         """Set a pipeline without a client. One that was taken over goes on; UnavailableError: it is
         of another program."""
-        if self.was_taken_over and self._active is not None:
+        if self._keeper is not None and self.was_taken_over and self._active is not None:
             if not self._active.is_of(config):
-                raise UnavailableError("another program is pinned, and runs")
+                raise self._keeper.foreign("has another program")
             return
         loaded = self.load(config)
         with self._lock:

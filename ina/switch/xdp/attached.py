@@ -17,8 +17,16 @@ MOST_COPIES = 64
 class AttachedPorts:
     """What the maps say of interfaces."""
 
-    def __init__(self, kernel: Programs, interfaces: Mapping[int, int], cpu_port: int) -> None:
-        """``interfaces``: by port number, their indices. Raises XdpError."""
+    def __init__(
+        self,
+        kernel: Programs,
+        interfaces: Mapping[int, int],
+        cpu_port: int,
+        *,
+        is_generic: bool = False,
+    ) -> None:
+        """``interfaces``: by port number, their indices; ``is_generic``: they run programs in
+        generic mode. Raises XdpError."""
         self._kernel, self._interfaces, self._cpu_port = kernel, dict(interfaces), cpu_port
         self._maps = kernel.maps
         self._rids: dict[int, set[bytes]] = {}
@@ -30,7 +38,8 @@ class AttachedPorts:
         program = struct.pack("<i", kernel.program("ina_packet_in"))
         self._maps["ina_to_controller"].write(bytes(4), program)
         self.ring = Ring(self._maps["ina_controller"])
-        self._maps[".data.live"].write(bytes(4), struct.pack("<II", 1, cpu_port))
+        live = struct.pack("<III", 1, cpu_port, is_generic)
+        self._maps[".data.live"].write(bytes(4), live)
 
     def _find(self, indices: set[int], ports: set[int]) -> None:
         """What a former process has left: of other interfaces it is removed."""
@@ -108,7 +117,7 @@ class AttachedPorts:
     def close(self, *, goes_on: bool = False) -> None:
         """Nothing leaves any more, unless it ``goes_on``. Idempotent."""
         if not goes_on:
-            self._maps[".data.live"].write(bytes(4), bytes(8))
+            self._maps[".data.live"].write(bytes(4), bytes(12))
         self.ring.close()
 
     def _leaving(self, index: int) -> bytes:

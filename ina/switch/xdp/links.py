@@ -16,7 +16,7 @@ _INFO_BYTES, _INTERFACE_AT = 64, 16
 """struct bpf_link_info: where that of XDP has the interface's index."""
 
 
-class Mode(str, Enum):
+class XdpMode(str, Enum):
     """Where an interface runs a program."""
 
     native = "native"
@@ -45,9 +45,9 @@ class Attached:
         self._link = link
 
     @classmethod
-    def attach(cls, program: int, index: int, mode: Mode = Mode.native) -> Attached:
+    def attach(cls, program: int, index: int, mode: XdpMode = XdpMode.native) -> Attached:
         """``index``: of the interface. Raises :class:`XdpError`."""
-        flags = _DRIVER if mode is Mode.native else _SKB
+        flags = _DRIVER if mode is XdpMode.native else _SKB
         options = _Options(sz=ctypes.sizeof(_Options), flags=flags)
         link = library().bpf_link_create(program, index, _ATTACH_XDP, ctypes.byref(options))
         if link < 0:
@@ -76,6 +76,10 @@ class Attached:
         code = library().bpf_link_update(self._link, program, None)
         if code:
             raise XdpError(os.strerror(-code))
+
+    def detach(self) -> None:
+        """Its interface runs it no longer when this returns, also where it is pinned."""
+        library().bpf_link_detach(self._link)  # fails where the interface is gone
 
     def close(self) -> None:
         """Idempotent."""

@@ -21,7 +21,7 @@ from ina.switch.keeper import Change, Keeper, Kept
 from ina.switch.xdp import pins
 from ina.switch.xdp.compile import layout_digest
 from ina.switch.xdp.libbpf import Programs
-from ina.switch.xdp.links import Attached, Mode
+from ina.switch.xdp.links import Attached, XdpMode
 from ina.switch.xdp.pins import PinError, PinnedPrograms
 
 _log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS entities (key BLOB PRIMARY KEY, entity BLOB);
 class Pin(Keeper):
     """A context manager; when it ends, what is pinned goes on."""
 
-    def __init__(self, name: str, mode: Mode = Mode.native) -> None:
+    def __init__(self, name: str, mode: XdpMode = XdpMode.native) -> None:
         """Raises InvalidInputError: that is no name; :class:`PinError`: a process has it, or what
         is pinned cannot be taken over."""
         self.name = check_name(name)
@@ -54,10 +54,10 @@ class Pin(Keeper):
             self.close()
             raise
 
-    def _open(self, mode: Mode) -> None:
+    def _open(self, mode: XdpMode) -> None:
         path = state_path(self.name)
         if not path.exists() and self._folder.exists() and any(self._folder.iterdir()):
-            raise self._foreign(f"is none that {path} tells of")
+            raise self.foreign(f"is none that {path} tells of")
         with self._errors():
             # Not synchronous: it need not outlive the kernel.
             self._state = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -69,9 +69,9 @@ class Pin(Keeper):
                 self._state.execute("DELETE FROM facts")
         if self._fact("config") is not None:
             if self._fact("layout") != layout_digest():
-                raise self._foreign("is of another version of ina")
+                raise self.foreign("is of another version of ina")
             if self._fact("mode") != mode.value:
-                raise self._foreign(f"runs in {self._fact('mode')} mode")
+                raise self.foreign(f"runs in {self._fact('mode')} mode")
         self._mode = mode
         self._sweep()
 
@@ -82,7 +82,7 @@ class Pin(Keeper):
         found = PinnedPrograms(self._generation(self._current))
         if pins.number_of(found.program(_INGRESS)) != self._fact("program"):
             found.close()
-            raise self._foreign("has another program")
+            raise self.foreign("has another program")
         return found
 
     def pin(self, programs: Programs) -> None:
@@ -94,19 +94,24 @@ class Pin(Keeper):
         pins.pin(programs, self._generation(self._next))
         self._next_program = pins.number_of(programs.program(_INGRESS))
 
-    def link(self, port: int, index: int) -> Attached | None:
+    def link(self, port: int) -> Attached | None:
         """What runs at a port's interface; None: nothing does. Raises XdpError."""
-        return pins.pinned_link(self._folder, port, index)
+        return pins.pinned_link(pins.link_path(self._folder, port))
 
     def keep_link(self, port: int, attached: Attached) -> None:
         """It goes on. Raises XdpError."""
         attached.pin(pins.link_path(self._folder, port))
 
-    def drop_links(self, but: Mapping[int, object]) -> None:
-        """Of all ports but these."""
+    def drop_links(self, but: Mapping[int, int]) -> None:
+        """All but those of these ports at the interfaces of these indices. Raises XdpError."""
         for port, path in pins.links(self._folder).items():
-            if port not in but:
-                path.unlink()
+            attached = self.link(port)
+            if attached is None:
+                continue
+            index = attached.index
+            attached.close()
+            if index != but.get(port):
+                pins.remove_link(path)
 
     # -- what is kept --
 
@@ -205,7 +210,8 @@ class Pin(Keeper):
         except sqlite3.Error as error:
             raise PinError(f"pin {self.name}: {state_path(self.name)}: {error}") from None
 
-    def _foreign(self, why: str) -> PinError:
+    def foreign(self, why: str) -> PinError:
+        """See :meth:`Keeper.foreign`."""
         return PinError(
             f"pin {self.name}: what is there {why}: ina switch detach {self.name} removes it"
         )

@@ -110,25 +110,25 @@ def links(folder: Path) -> dict[int, Path]:
     return {int(path.name.removeprefix(_PORT)): path for path in found}
 
 
-def pinned_link(folder: Path, port: int, index: int) -> Attached | None:
-    """What runs at the port's interface; None: nothing does. What was pinned for another interface
-    is taken off. Raises :class:`XdpError`."""
-    path = link_path(folder, port)
-    if not path.exists():
-        return None
-    found = Attached(got(path))
-    if found.index == index:
-        return found
-    found.close()
+def pinned_link(path: Path) -> Attached | None:
+    """None: there is none. Raises :class:`XdpError`."""
+    return Attached(got(path)) if path.exists() else None
+
+
+def remove_link(path: Path) -> None:
+    """Its interface does without it. Raises :class:`XdpError`."""
+    attached = Attached(got(path))
+    attached.detach()
+    attached.close()
     path.unlink()
-    return None
 
 
 def remove(folder: Path) -> list[str]:
-    """Links first, then programs and maps; returns what it was, as paths in it. Idempotent."""
+    """Links first, then programs and maps; returns what it was, as paths in it. Idempotent. Raises
+    OSError, :class:`XdpError`."""
     gone = []
     for path in links(folder).values():
-        path.unlink()
+        remove_link(path)
         gone.append(path.name)
     for path in sorted(folder.rglob("*"), key=lambda it: -len(it.parts)) if folder.exists() else []:
         if path.is_dir():

@@ -240,12 +240,15 @@ class XdpPipeline(Pipeline):
 
     # -- at interfaces --
 
-    def attach(self, interfaces: Mapping[int, int], cpu_port: int) -> int:
+    def attach(
+        self, interfaces: Mapping[int, int], cpu_port: int, *, is_generic: bool = False
+    ) -> int:
         """From now on frames leave by interfaces, whose indices these are by port; returns the
-        program for each of them. Raises XdpError, InvalidEntryError: a group cannot be."""
+        program for each of them, which may be run in generic mode. Raises XdpError,
+        InvalidEntryError: a group cannot be."""
         kernel = self._alive()
         if self._attached is None:
-            self._attached = AttachedPorts(kernel, interfaces, cpu_port)
+            self._attached = AttachedPorts(kernel, interfaces, cpu_port, is_generic=is_generic)
             for group in sorted(self._attached.groups | self._groups.keys()):
                 replicas = self._groups.get(group, ())
                 self._attached.check(group, replicas)

@@ -13,7 +13,7 @@ from ina.switch.port_set import Impairment, PortSet
 from ina.switch.ports import AfPacketPort, InvalidPortError, Port
 from ina.switch.stats import PortStats, SwitchStats
 from ina.switch.xdp.libbpf import XdpError
-from ina.switch.xdp.links import Attached, Mode
+from ina.switch.xdp.links import Attached, XdpMode
 from ina.switch.xdp.pin import Pin
 from ina.switch.xdp.pipeline import XdpPipeline
 
@@ -38,7 +38,7 @@ class XdpPorts(PortSet):
         cpu_port: int,
         impairment: Impairment,
         *,
-        mode: Mode = Mode.native,
+        mode: XdpMode = XdpMode.native,
         pin: Pin | None = None,
     ) -> None:
         """``pin``: what is attached goes on after :meth:`stop`."""
@@ -76,7 +76,8 @@ class XdpPorts(PortSet):
         assert isinstance(pipeline, XdpPipeline)
         with self._lock:
             indices = {port: one.index for port, one in self._interfaces.items()}
-            program = pipeline.attach(indices, self._cpu_port)
+            is_generic = self._mode is XdpMode.generic
+            program = pipeline.attach(indices, self._cpu_port, is_generic=is_generic)
             if self._pin is not None:
                 pipeline.outlive(self._pin)
                 self._pin.drop_links(but=indices)
@@ -86,7 +87,7 @@ class XdpPorts(PortSet):
 
     def _run(self, program: int, port: int, one: _Interface) -> None:
         if one.attached is None and self._pin is not None:
-            one.attached = self._pin.link(port, one.index)
+            one.attached = self._pin.link(port)
         if one.attached is not None:
             one.attached.update(program)
             return
@@ -94,7 +95,7 @@ class XdpPorts(PortSet):
             one.attached = Attached.attach(program, one.index, self._mode)
         except XdpError as error:
             why = "another one is there, its driver knows none, or its MTU is too large"
-            if self._mode is Mode.native:
+            if self._mode is XdpMode.native:
                 why += "; --xdp-mode generic asks nothing of the driver"
             raise XdpError(
                 f"interface {one.name}: no {self._mode.value} XDP program: {error} ({why})"

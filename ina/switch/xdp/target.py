@@ -14,7 +14,7 @@ from ina.switch.ports import Port
 from ina.switch.target import Image, ReadProgram, Target
 from ina.switch.xdp.compile import compiled, find_clang
 from ina.switch.xdp.libbpf import RefusedError, library, why_not
-from ina.switch.xdp.links import Mode
+from ina.switch.xdp.links import XdpMode
 from ina.switch.xdp.pin import Pin
 from ina.switch.xdp.pipeline import XdpPipeline
 from ina.switch.xdp.ports import XdpPorts
@@ -75,7 +75,7 @@ class XdpTarget(Target):
         cache_dir: Path | None = None,
         *,
         at_ports: bool = False,
-        mode: Mode = Mode.native,
+        mode: XdpMode = XdpMode.native,
         pin: Pin | None = None,
     ) -> None:
         """``cache_dir``: None: ``$XDG_CACHE_HOME/ina`` or ``~/.cache/ina``. ``at_ports``: its

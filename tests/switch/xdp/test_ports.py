@@ -7,10 +7,12 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import pytest
 
+from ina import netns
 from ina.p4 import compiled, names
 from ina.switch.errors import InvalidEntryError
 from ina.switch.match import Exact
@@ -20,6 +22,7 @@ from ina.switch.ports import AfPacketPort, InvalidPortError, Port, UdpPort
 from ina.switch.targets import xdp_target
 from ina.switch.xdp.attached import AttachedPorts
 from ina.switch.xdp.libbpf import Object, XdpError, library
+from ina.switch.xdp.links import XdpMode
 from ina.testing.links import Links, cannot_link
 from ina.testing.soft_device import cannot_run_xdp
 
@@ -41,10 +44,11 @@ def links() -> Iterator[Links]:
         yield made
 
 
-@pytest.fixture
-def ports(links: Links) -> Iterator[PortSet]:
-    specs = [AfPacketPort(port, end) for port, end in links.switch_ends.items()]
-    made = xdp_target(at_ports=True).ports(specs, names.CPU_PORT, Impairment())
+@contextmanager
+def attached(ends: Mapping[int, str], mode: XdpMode = XdpMode.native) -> Iterator[PortSet]:
+    specs = [AfPacketPort(port, end) for port, end in ends.items()]
+    target = xdp_target(at_ports=True, mode=mode)
+    made = target.ports(specs, names.CPU_PORT, Impairment())
     made.open()
     made.start()
     try:
@@ -52,6 +56,12 @@ def ports(links: Links) -> Iterator[PortSet]:
     finally:
         made.stop()
         made.close()
+
+
+@pytest.fixture
+def ports(links: Links) -> Iterator[PortSet]:
+    with attached(links.switch_ends) as made:
+        yield made
 
 
 @pytest.fixture
@@ -171,15 +181,24 @@ def test_it_loses_and_delays_nothing() -> None:
         made.open()
 
 
-def test_an_interface_without_native_programs_is_refused(pool: Pipeline) -> None:
-    loopback = socket.if_indextoname(1)
-    made = xdp_target(at_ports=True).ports(
-        [AfPacketPort(1, loopback)], names.CPU_PORT, Impairment()
-    )
-    made.open()
-    try:
-        with pytest.raises(XdpError, match=f"interface {loopback}: no native XDP program: "):
+def test_an_interface_without_native_programs_wants_generic_mode(
+    pool: Pipeline, links: Links
+) -> None:
+    wanted = "interface lo: no native XDP program: .*; --xdp-mode generic asks nothing of"
+    with netns.inside(links.namespace):  # whose loopback nobody needs
+        with attached({1: "lo"}) as made, pytest.raises(XdpError, match=wanted):
             made.install(pool)
-    finally:
-        made.stop()
-        made.close()
+        with attached({1: "lo"}, XdpMode.generic) as made:
+            made.install(pool)
+
+
+def test_in_generic_mode_copies_know_what_ingress_found(links: Links, pool: Pipeline) -> None:
+    pool.insert(DMAC, [Exact(MAC)], FORWARD, [2])
+    pool.insert(DMAC, [Exact(LLDP)], TO_CONTROLLER, [])
+    with attached(links.switch_ends, XdpMode.generic) as made:
+        made.install(pool)
+        links.wire.send(1, frame(MAC))
+        assert arrived(links, frame(MAC)) == [2]
+        links.wire.send(2, frame(LLDP))
+        told = [made.next_cpu_packet(100_000_000) for _ in range(20)]
+        assert (2 << 7).to_bytes(2, "big") + frame(LLDP) in told

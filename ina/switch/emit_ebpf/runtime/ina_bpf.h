@@ -47,8 +47,30 @@ struct {
     int (*type)[MAP_RINGBUF];
     int (*max_entries)[1 << 20];
 } ina_controller SEC(".maps"); /* frames for it: what finds it full is lost */
-/* Whether interfaces are attached, and the controller's port. */
-volatile uint32_t ina_live[2] SEC(".data.live");
+/* Whether interfaces are attached, the controller's port, and whether in generic mode. */
+volatile uint32_t ina_live[3] SEC(".data.live");
+
+/* In generic mode a frame's copies come without what stands in front of it; but its processor makes
+ * all of them before it takes another frame. */
+#define INA_MOST_CARRIED 32
+INA_MAP(ina_carried_last, MAP_PERCPU_ARRAY, 4, INA_MOST_CARRIED, 1, 0);
+
+/* Notes for the copies what stands in front of a frame: `size` bytes, in words. */
+INA_INLINE void ina_note_carried(struct xdp_md *ctx, uint32_t size) {
+    const uint32_t zero = 0;
+    const uint32_t *const from = (const uint32_t *)(long)ctx->data_meta;
+    uint32_t *const to = bpf_map_lookup_elem(&ina_carried_last, &zero);
+    if (!to || (const uint8_t *)from + size > (const uint8_t *)(long)ctx->data) return;
+    for (uint32_t i = 0; i < size / 4; i++) to[i] = from[i];
+}
+
+/* What stood in front of a copy's frame. */
+INA_INLINE const void *ina_carried(struct xdp_md *ctx, uint32_t size) {
+    const uint32_t zero = 0;
+    const uint8_t *const meta = (const uint8_t *)(long)ctx->data_meta;
+    if (meta + size <= (const uint8_t *)(long)ctx->data) return meta;
+    return ina_live[2] ? bpf_map_lookup_elem(&ina_carried_last, &zero) : NULL;
+}
 
 /* Of a frame that is to be copied: different from the one before on this processor. */
 INA_INLINE uint32_t ina_next_frame(void) {
