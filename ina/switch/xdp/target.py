@@ -50,7 +50,6 @@ class XdpImage(Image):
             construct = f"{found.construct}, on device xdp (verifier's log: {log})"
             raise UnsupportedProgramError(construct, found.source) from None
 
-
     def take_over(self) -> XdpPipeline:
         """See :meth:`Image.take_over`. Raises PinError, XdpError."""
         assert self._pin is not None
