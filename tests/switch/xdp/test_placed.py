@@ -201,6 +201,46 @@ def test_what_was_found_is_not_written_while_programs_run(name: str, ops: Ops) -
                     read_still.setdefault(at, words[at : at + table.entry_words])
 
 
+@pytest.mark.parametrize("name", TABLES)
+@settings(max_examples=1000 if LONG else 25)
+@given(before=OPS, after=OPS)
+def test_another_process_goes_on_with_what_is_there(name: str, before: Ops, after: Ops) -> None:
+    table, held = TABLES[name], dict[int, int]()
+    words = words_of(table)
+    with waits(lambda: None):
+        for ops in (before, after):
+            store = placed_store(table, cast(memoryview, words))
+            found = store.find()
+            assert found == {key_of(table, it)[0]: entry_of(table, held[it]) for it in held}
+            for _ in change(table, store, held, ops):
+                pass
+        places = [read(table, words, number) for number in KEYS]
+        seen = [None if at is None else words[at] for at in places]
+        assert seen == model_of(table, held)
+
+
+def test_of_an_entry_that_was_being_replaced_one_is_left() -> None:
+    table = TABLES["scanned"]
+    words = words_of(table)
+    key, priority = key_of(table, 0)
+    former = placed_store(table, cast(memoryview, words))
+    former.insert(key, entry_of(table, 1), priority)
+
+    def ends() -> None:
+        if words.count(2) == table.entry_words and len(set(words[at] for at in ranks)) == 1:
+            raise KeyboardInterrupt
+
+    ranks = [AT + 1 + place * table.place_words for place in (0, 1)]
+    words.on_write = ends
+    with pytest.raises(KeyboardInterrupt):
+        former.replace(key, entry_of(table, 2))
+    words.on_write = lambda: None
+    store = placed_store(table, cast(memoryview, words))
+    assert store.find() == {key: entry_of(table, 1)}
+    store.delete(key)
+    assert read(table, words, 0) is None
+
+
 def test_searches_go_on_past_what_is_gone_and_end_where_nothing_was() -> None:
     table = TABLES["found"]
     words = words_of(table)
