@@ -46,6 +46,8 @@ from ina.switch.errors import CompilationError
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
 from ina.switch.xdp import compile as compile_bpf
+from ina.switch.xdp import features
+from ina.switch.xdp.libbpf import XdpError
 from ina.tables import grpc_wire
 from ina.tables.errors import SwitchError
 from ina.testing.control_plane import P4RuntimeClient
@@ -251,6 +253,17 @@ def test_what_the_doctor_tries_and_hangs(
     hangs("ip")
     hangs("unshare")
     assert "cannot be tried: " in kernel.can_make_veth()
+
+
+def test_a_kernel_that_tells_nothing_of_an_interface(
+    short: Short, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short(features, "_TIMEOUT_S")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with theirs:
+        monkeypatch.setattr(socket, "socket", lambda *_: ours)
+        with pytest.raises(XdpError, match="interface lo: timed out"):
+            features.features_of("lo")
 
 
 def test_bmv2_that_does_not_even_help(short: Short, hangs: Hangs) -> None:

@@ -16,7 +16,8 @@ from ina.cli.common.output import JsonOption, emit, table
 from ina.cli.common.progress import progress
 from ina.cli.common.rpc_client import addresses, ask, ask_about_itself, job_names
 from ina.cli.job.view import known_of
-from ina.doctor.machine import Finding, examine
+from ina.doctor.finding import Finding
+from ina.doctor.machine import examine
 from ina.doctor.path import examine_path
 from ina.doctor.stall import explain
 from ina.doctor.verdict import Step
@@ -50,6 +51,13 @@ class DoctorOptions:
             autocompletion=job_names,
         ),
     ] = ""
+    interface: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="INTERFACE",
+            help="Also say whether it can be a port of ina switch --device xdp; repeatable.",
+        ),
+    ] = None
     host: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="This host's IPv4 address towards the switch."),
@@ -76,7 +84,7 @@ def doctor(asked: DoctorOptions) -> None:
         raise typer.Exit(int(not all(step.ok for step in steps)))
     if not (asked.controller or asked.embedded):
         _refuse(asked.ctx, "it is for testing the way to a switch: add --controller or --embedded")
-    findings = examine()
+    findings = examine(asked.interface or ())
     steps = []
     if asked.controller or asked.embedded:
         with ExitStack() as stack:

@@ -2,49 +2,31 @@
 
 from __future__ import annotations
 
-import ctypes.util
 import importlib.util
 import os
 import platform
-import shutil
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ina.cache_dir import default_cache_dir
-from ina.doctor.kernel import can_load_xdp, can_make_veth
+from ina.doctor.finding import Finding, tool
+from ina.doctor.kernel import can_make_veth
+from ina.doctor.xdp import examine_xdp
 from ina.errors import MissingToolError
 from ina.tables.bfrt.sde import load_client
 
 WANTED_RECEIVE_BUFFER_BYTES = 8 << 20
 """What a worker asks the kernel for; a smaller grant limits its packets in flight."""
-_XDP = "ina switch --device xdp"
 _RMEM_MAX = Path("/proc/sys/net/core/rmem_max")
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing ina uses. ``found`` says which one, or is empty; ``get`` how to get it."""
-
-    name: str
-    found: str
-    used_for: str
-    get: str
-    required: bool = False
-
-    @property
-    def verdict(self) -> str:
-        """ok, MISSING (required) or absent (optional)."""
-        return "ok" if self.found else "MISSING" if self.required else "absent"
-
-
-def examine() -> list[Finding]:
+def examine(interfaces: Sequence[str] = ()) -> list[Finding]:
     """Looks around. Imports nothing heavy but, where there is one, an SDE's client; with root it
     makes a veth pair in a namespace of its own and asks the kernel to check a two-instruction XDP
-    program, and leaves neither behind."""
-    return [*_core(), *_p4(), *_network(), *_training()]
+    program, and leaves neither behind. ``interfaces``: to be ports of device xdp."""
+    return [*_core(), *_p4(), *_network(), *examine_xdp(interfaces), *_training()]
 
 
 def _core() -> Iterator[Finding]:
@@ -57,7 +39,7 @@ def _core() -> Iterator[Finding]:
         how,
         required=True,
     )
-    compiler = _tool(os.environ.get("INA_CC") or "cc")
+    compiler = tool(os.environ.get("INA_CC") or "cc")
     yield Finding(
         "C compiler", compiler, "the soft switch", "apt install gcc libc6-dev", required=True
     )
@@ -69,7 +51,7 @@ def _core() -> Iterator[Finding]:
         trouble,
         required=True,
     )
-    cxx = _tool(os.environ.get("CXX") or "c++")
+    cxx = tool(os.environ.get("CXX") or "c++")
     yield Finding("C++ compiler", cxx, "building ina from source", "apt install g++")
 
 
@@ -84,14 +66,14 @@ def _extension() -> tuple[str, str]:
 
 def _p4() -> Iterator[Finding]:
     p4lang = "build it from github.com/p4lang and put it on PATH"
-    p4c = _tool(os.environ.get("INA_P4C") or "p4c-bm2-ss")
+    p4c = tool(os.environ.get("INA_P4C") or "p4c-bm2-ss")
     how = "package p4lang-p4c, container p4lang/p4c, or a build: see docs/own_p4.md"
     yield Finding("p4c", p4c, "ina p4 compile", how)
-    bmv2 = _tool("simple_switch_grpc")
+    bmv2 = tool("simple_switch_grpc")
     yield Finding("BMv2", bmv2, "the P4 reference switch", f"{p4lang} (PI, behavioral-model)")
-    tofino = _tool(os.environ.get("INA_P4C_TOFINO") or "p4c-barefoot", "bf-p4c")
+    tofino = tool(os.environ.get("INA_P4C_TOFINO") or "p4c-barefoot", "bf-p4c")
     yield Finding("Tofino compiler", tofino, "Tofino builds", f"{p4lang} (p4c, ENABLE_TOFINO)")
-    bfas = _tool(os.environ.get("INA_BFAS") or "bfas")
+    bfas = tool(os.environ.get("INA_BFAS") or "bfas")
     yield Finding("Tofino assembler", bfas, "loading Tofino builds", f"{p4lang} (p4c's)")
     yield Finding("Tofino SDE", _sde(), "a Tofino switch or model", "set SDE_INSTALL to your SDE")
     client, why = _bfrt_client()
@@ -106,15 +88,9 @@ def _network() -> Iterator[Finding]:
     why_no_veth = can_make_veth()
     veth = "" if why_no_veth else "can be made"
     yield Finding("veth", veth, "networks on one machine", why_no_veth or "")
-    why_no_xdp = can_load_xdp()
-    yield Finding("XDP", "" if why_no_xdp else "loads", _XDP, why_no_xdp or "")
-    clang = _tool(os.environ.get("INA_CLANG") or "clang")
-    yield Finding("clang, for BPF", clang, _XDP, "apt install clang")
-    libbpf = ctypes.util.find_library("bpf") or ""
-    yield Finding("libbpf", libbpf, _XDP, "apt install libbpf1")
-    yield Finding("Mininet", _tool("mn"), "BMv2 beside ina emulate", "apt install mininet")
-    yield Finding("iperf3", _tool("iperf3"), "background traffic in tests", "apt install iperf3")
-    yield Finding("tshark", _tool("tshark"), "reading captures", "apt install tshark")
+    yield Finding("Mininet", tool("mn"), "BMv2 beside ina emulate", "apt install mininet")
+    yield Finding("iperf3", tool("iperf3"), "background traffic in tests", "apt install iperf3")
+    yield Finding("tshark", tool("tshark"), "reading captures", "apt install tshark")
     yield Finding(
         "UDP receive buffer",
         _receive_buffer(),
@@ -148,10 +124,6 @@ def _cache_trouble() -> str:
     except MissingToolError as error:
         return str(error)
     return default_target().trouble()
-
-
-def _tool(*names: str) -> str:
-    return next(filter(None, map(shutil.which, names)), "")
 
 
 def _sde() -> str:

@@ -20,7 +20,7 @@ from ina.sim.process import Process
 from ina.switch.p4runtime.arbitration import Client
 from ina.tables.errors import SwitchError
 from ina.tables.p4runtime import P4RuntimeSession
-from ina.tables.values import AnyItem, Count, Counter, CounterRef, Entry, Group, Match
+from ina.tables.values import AnyItem, Count, Counter, CounterRef, Entry, Group, Match, PortDrop
 from ina.tables.wire import News, TableUpdate, news_of
 
 CALL_TIMEOUT_S = 10.0
@@ -131,6 +131,10 @@ class SimWire:
         """See :class:`Wire`."""
         found = await self._call(f"count {table}", lambda: self._agent.read_row_counts(table))
         return [(entry.match, count) for entry, count in found]
+
+    async def read_port_drops(self) -> list[PortDrop]:
+        """See :class:`Wire`. Links lose, not ports."""
+        return []
 
     def _elect(self, election_id: int) -> None:
         def arrive() -> None:

@@ -8,20 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from ina import __version__
-from ina.switch.stats import SwitchStats
-
-# Fields of PortStats: direction ("rx" on arrival, "tx" on leaving) and reason of the drop.
-PORT_DROPS = {
-    "loss_in_packets": ("rx", "injected_loss"),
-    "no_pipeline_packets": ("rx", "no_pipeline"),
-    "malformed_packets": ("rx", "malformed"),
-    "wrong_checksum_packets": ("rx", "wrong_checksum"),
-    "kernel_drop_packets": ("rx", "receive_buffer_full"),
-    "loss_out_packets": ("tx", "injected_loss"),
-    "undeliverable_packets": ("tx", "undeliverable"),
-    "blocked_packets": ("tx", "blocked"),
-    "failed_packets": ("tx", "refused_by_kernel"),
-}
+from ina.switch.stats import PORT_DROPS, SwitchStats
 
 
 class SwitchCollector(Collector):

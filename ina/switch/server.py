@@ -24,9 +24,10 @@ from ina.switch.p4runtime.streams import MAX_STREAMS
 from ina.switch.pipeline import Pipeline
 from ina.switch.port_set import Impairment, PortSet
 from ina.switch.ports import AddressError, Port, PortInUseError, check_ports
-from ina.switch.stats import SwitchStats
+from ina.switch.stats import PORT_DROPS, SwitchStats
 from ina.switch.target import Target
 from ina.switch.targets import default_target
+from ina.tables.values import PortDrop
 
 _log = logging.getLogger(__name__)
 
@@ -96,7 +97,13 @@ class SoftSwitch:
         self._stopping = threading.Event()
         self._cpu_thread: threading.Thread | None = None
         self._target = target or default_target()
-        self._device = Device(device_id, self._target, install=self._install, inject=self._inject)
+        self._device = Device(
+            device_id,
+            self._target,
+            install=self._install,
+            inject=self._inject,
+            drops=self._port_drops,
+        )
 
     def start(self) -> None:
         """Open the ports and serve P4Runtime; once in the life of a SoftSwitch.
@@ -249,6 +256,14 @@ class SoftSwitch:
     def _install(self, pipeline: Pipeline) -> None:
         if self._ports is not None:
             self._ports.install(pipeline)
+
+    def _port_drops(self) -> list[PortDrop]:
+        return [
+            PortDrop(number, f"{direction} {reason}", packets)
+            for number, port in sorted(self.stats().ports.items())
+            for name, (direction, reason) in PORT_DROPS.items()
+            if (packets := getattr(port, name))
+        ]
 
     def _inject(self, packet: bytes) -> bool:
         return self._ports is not None and self._ports.inject(self._cpu_port, packet)

@@ -56,6 +56,20 @@ class PortStats:
     """pcap: the whole file has been read."""
 
 
+# Fields of PortStats: direction ("rx" on arrival, "tx" on leaving) and reason of the drop.
+PORT_DROPS = {
+    "loss_in_packets": ("rx", "injected_loss"),
+    "no_pipeline_packets": ("rx", "no_pipeline"),
+    "malformed_packets": ("rx", "malformed"),
+    "wrong_checksum_packets": ("rx", "wrong_checksum"),
+    "kernel_drop_packets": ("rx", "receive_buffer_full"),
+    "loss_out_packets": ("tx", "injected_loss"),
+    "undeliverable_packets": ("tx", "undeliverable"),
+    "blocked_packets": ("tx", "blocked"),
+    "failed_packets": ("tx", "refused_by_kernel"),
+}
+
+
 @dataclass(frozen=True)
 class SwitchStats:
     """Counters of the switch and, by number, of its ports."""

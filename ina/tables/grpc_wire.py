@@ -14,6 +14,7 @@ from finsy.proto import U128, p4r, p4r_grpc
 
 from ina.rpc.tls import PLAIN_TEXT, TlsFiles, load
 from ina.rpc.tls_probe import tls_trouble
+from ina.tables import port_drops
 from ina.tables.entities import Entities, ProgramFiles, entities_of
 from ina.tables.errors import SwitchError
 from ina.tables.values import (
@@ -25,12 +26,14 @@ from ina.tables.values import (
     Entry,
     Group,
     Match,
+    PortDrop,
 )
 from ina.tables.wire import News, TableUpdate, news_of
 
 PIPELINE_TIMEOUT_S = 120.0
 """A soft switch compiles the program to native code when it sees it for the first time."""
 _FIRST_BACKOFF_MS, _MAX_BACKOFF_MS = 100, 1000
+_GONE = (finsy.GRPCStatusCode.UNAVAILABLE, finsy.GRPCStatusCode.DEADLINE_EXCEEDED)
 _MAX_METADATA_BYTES = 64 << 10
 _UPDATES = {
     TableUpdate.INSERT: p4r.Update.INSERT,
@@ -250,6 +253,17 @@ class GrpcWire:
         found = await self._read([self._entities.row_counts_of(table)])
         counts = [(self._entities.counted_match(it), self._entities.count(it)) for it in found]
         return [(match, count) for match, count in counts if match]
+
+    async def read_port_drops(self) -> list[PortDrop]:
+        """See :class:`Wire`."""
+        request = p4r.ReadRequest(device_id=self._device_id, entities=[port_drops.wanted()])
+        try:
+            replies = [it async for it in self._client.request_iter(request)]
+        except P4ClientError as error:
+            if error.code in _GONE:
+                raise self._translated(error) from None
+            return []  # it knows no such extern
+        return port_drops.decode(entity for reply in replies for entity in reply.entities)
 
     @property
     def _entities(self) -> Entities:

@@ -15,7 +15,17 @@ from ina.rpc.tls import PLAIN_TEXT, TlsFiles
 from ina.tables.entities import ProgramFiles
 from ina.tables.errors import SwitchError
 from ina.tables.grpc_wire import GrpcWire
-from ina.tables.values import AnyItem, Count, Counter, CounterRef, Entry, Group, Match, PortState
+from ina.tables.values import (
+    AnyItem,
+    Count,
+    Counter,
+    CounterRef,
+    Entry,
+    Group,
+    Match,
+    PortDrop,
+    PortState,
+)
 from ina.tables.wire import Standing, TableUpdate, Wire
 
 CONNECT_TIMEOUT_S = 10.0
@@ -194,6 +204,10 @@ class P4RuntimeSession:
     async def read_row_counts(self, table: str) -> list[tuple[Match, Count]]:
         """See :class:`SwitchSession`."""
         return await self._ask(self._wire.read_row_counts, table)
+
+    async def read_port_drops(self) -> list[PortDrop]:
+        """See :class:`SwitchSession`."""
+        return await self._ask(self._wire.read_port_drops)
 
     async def read_ports(self) -> list[PortState]:
         """P4Runtime tells of none."""

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ina.tables.values import AnyItem, Count, Counter, CounterRef, Entry, Group, Match, PortState
+from ina.tables.values import (
+    AnyItem,
+    Count,
+    Counter,
+    CounterRef,
+    Entry,
+    Group,
+    Match,
+    PortDrop,
+    PortState,
+)
 
 
 class SwitchSession(Protocol):
@@ -106,6 +116,10 @@ class SwitchSession(Protocol):
 
     async def read_row_counts(self, table: str) -> list[tuple[Match, Count]]:
         """What each entry of a table with a direct counter has seen."""
+        ...
+
+    async def read_port_drops(self) -> list[PortDrop]:
+        """What ports have dropped, where the switch tells; else nothing."""
         ...
 
     async def read_ports(self) -> list[PortState]:

@@ -109,3 +109,12 @@ class PortState(msgspec.Struct, frozen=True):
     loopback: str
     enabled: bool
     up: bool
+
+
+class PortDrop(msgspec.Struct, frozen=True):
+    """Packets that a port dropped for one reason, since the switch began."""
+
+    port: int
+    reason: str
+    """As the switch calls it."""
+    packets: int

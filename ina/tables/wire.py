@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from finsy.proto import U128, p4r, rpc_code
 
-from ina.tables.values import AnyItem, Count, Counter, CounterRef, Entry, Group, Match
+from ina.tables.values import AnyItem, Count, Counter, CounterRef, Entry, Group, Match, PortDrop
 
 
 class Standing(Enum):
@@ -105,4 +105,8 @@ class Wire(Protocol):
 
     async def read_row_counts(self, table: str) -> list[tuple[Match, Count]]:
         """Of a table with a direct counter."""
+        ...
+
+    async def read_port_drops(self) -> list[PortDrop]:
+        """Nothing, where the switch does not tell."""
         ...

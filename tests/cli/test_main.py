@@ -57,7 +57,7 @@ def test_errors_become_exit_codes(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    def fail() -> None:
+    def fail(*_: object) -> None:
         raise raised
 
     monkeypatch.setattr(doctor, "examine", fail)
@@ -72,7 +72,7 @@ def test_errors_become_exit_codes(
 def test_a_defect_is_not_dressed_up_as_wrong_input(
     defect: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> None:
+    def fail(*_: object) -> None:
         raise defect
 
     for name in ("stdout", "stderr"):  # typer replaces them where a pipe breaks

@@ -54,11 +54,6 @@ DEVICES = {
     "soft_veth": all_cases(SMALLEST),
     # Each case has the kernel verify the program anew.
     "xdp": whole(CASES, 64, 256, 360) if LONG else all_cases(SMALLEST)[::8],
-    "xdp_shared": [
-        case
-        for case in of_mode(SHARED_CASES)
-        if (case.values != LARGEST if LONG else case.values == SMALLEST and case.mode != names.POOL)
-    ],
     "xdp_stream": of_mode(STREAM_CASES)
     if LONG
     else [
@@ -66,7 +61,7 @@ DEVICES = {
     ],
     "xdp_veth": all_cases(SMALLEST)
     if LONG
-    else [case for case in all_cases(SMALLEST) if case.name.startswith("shared/")],
+    else [case for case in all_cases(SMALLEST) if case.name.startswith(("shared/", "stranger/"))],
     "bmv2": whole(CASES, 64, 256),
     "bmv2_shared": of_mode(SHARED_CASES),
     "bmv2_stream": [case for case in STREAM_CASES if case.values == SMALLEST],

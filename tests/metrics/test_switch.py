@@ -9,10 +9,10 @@ import pytest
 
 from ina.cli import main
 from ina.metrics import MetricsServer
-from ina.switch.metrics import PORT_DROPS, SwitchCollector
+from ina.switch.metrics import SwitchCollector
 from ina.switch.ports import UdpPort
 from ina.switch.server import SoftSwitch
-from ina.switch.stats import PortStats, SwitchStats
+from ina.switch.stats import PORT_DROPS, PortStats, SwitchStats
 from tests.worlds.fakes.scrape import scrape
 from tests.worlds.processes.switch import running_switch
 

@@ -23,7 +23,7 @@ from ina.modes import rows
 from ina.modes.rows import Place
 from ina.modes.site import Asking, Site
 from ina.p4 import names
-from ina.tables.values import Count, Counter, Entry, Item, Match, PortState
+from ina.tables.values import Count, Counter, Entry, Item, Match, PortDrop, PortState
 from ina.trees.errors import JobRequestError
 from ina.trees.forest import Forest, forest_of
 from ina.trees.tree import Tree
@@ -79,6 +79,9 @@ class Telling(SlowSession):
         return [it for it in entries if table in ("", it.table)]
 
     async def read_ports(self) -> list[PortState]:
+        return []
+
+    async def read_port_drops(self) -> list[PortDrop]:
         return []
 
     async def read_counts(self, counters: Sequence[Counter]) -> list[Count]:

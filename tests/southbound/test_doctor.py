@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ina.doctor.machine import Finding, examine
+from ina.doctor.finding import Finding
+from ina.doctor.machine import examine
 
 
 def finding(name: str) -> Finding:

@@ -25,6 +25,9 @@ from ina.trees.mapping import Mapping as JobMapping
 GROUPS_TABLE, PORTS_TABLE = "multicast group", "port"
 """Stand in the ``table`` column for a multicast group and for a port."""
 
+PORT_DROPS = "port_drops"
+"""Stands in the ``counter`` column, with the port as its index."""
+
 _SHARED = "IP multicast"
 """Who receives what is for several workers at once, in place of a rank."""
 
@@ -180,7 +183,7 @@ async def show_switch(coordinator: Coordinator, switch: Switch) -> pb2.ShowSwitc
         entries=_entries(entries, jobs, switch)
         + _groups(groups, jobs)
         + _ports(await writer.read_ports()),
-        counters=counters + await drop_counters(switch),
+        counters=counters + await drop_counters(switch) + await _port_drops(switch),
     )
 
 
@@ -356,6 +359,19 @@ async def drop_counters(switch: Switch) -> list[pb2.Counter]:
             bytes=count.bytes,
         )
         for cell, count in await switch.writer.read_drops()
+    ]
+
+
+async def _port_drops(switch: Switch) -> list[pb2.Counter]:
+    return [
+        pb2.Counter(
+            name=PORT_DROPS,
+            index=drop.port,
+            label=drop.reason,
+            switch=switch.name,
+            packets=drop.packets,
+        )
+        for drop in await switch.writer.read_port_drops()
     ]
 
 

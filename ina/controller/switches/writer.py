@@ -14,7 +14,7 @@ from ina.p4 import names
 from ina.protocol.spec import DropReason
 from ina.tables.errors import SwitchError
 from ina.tables.session import SwitchSession
-from ina.tables.values import Count, Counter, Entry, Group, Item, Match, PortState
+from ina.tables.values import Count, Counter, Entry, Group, Item, Match, PortDrop, PortState
 
 GROUPS = range(FIRST_GROUP, FIRST_GROUP + names.JOBS_TOTAL)
 
@@ -83,6 +83,10 @@ class JobWriter(Protocol):
 
     async def read_ports(self) -> list[PortState]:
         """The switch's ports, where its protocol tells of them."""
+        ...
+
+    async def read_port_drops(self) -> list[PortDrop]:
+        """What they have dropped, where the switch tells."""
         ...
 
 
@@ -201,6 +205,10 @@ class SwitchWriter:
     async def read_ports(self) -> list[PortState]:
         """The switch's ports, where its protocol tells of them."""
         return await self.session.read_ports()
+
+    async def read_port_drops(self) -> list[PortDrop]:
+        """What they have dropped, where the switch tells."""
+        return await self.session.read_port_drops()
 
     def _of_jobs(self, numbers: Iterable[int]) -> list[Counter]:
         return [Counter(name, number) for number in numbers for name in self._counters]

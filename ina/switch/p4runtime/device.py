@@ -27,6 +27,8 @@ from ina.switch.p4runtime.status import (
 )
 from ina.switch.pipeline import Pipeline
 from ina.switch.target import Image, Target
+from ina.tables import port_drops
+from ina.tables.values import PortDrop
 
 _SetRequest = p4r.SetForwardingPipelineConfigRequest
 _LOADING = (_SetRequest.VERIFY, _SetRequest.VERIFY_AND_SAVE, _SetRequest.VERIFY_AND_COMMIT)
@@ -69,13 +71,15 @@ class Device:
         *,
         install: Callable[[Pipeline], None],
         inject: Callable[[bytes], bool],
+        drops: Callable[[], Iterable[PortDrop]] = tuple,
     ) -> None:
         """``target`` runs the programs; ``install`` puts a pipeline to work and, when it returns,
         uses no other; ``inject`` sends a packet in by the CPU port and is False when its queue is
-        full."""
+        full; ``drops``: of its ports."""
         self.device_id = device_id
         self._install = install
         self._inject = inject
+        self._drops = drops
         self._target = target
         self._keeper = target.keeper
         self._lock = threading.RLock()
@@ -297,7 +301,10 @@ class Device:
             forwarding = self._forwarding()
 
             def collect(request: p4r.Entity) -> None:
-                entities.extend(forwarding.read(request))
+                if port_drops.is_wanted(request):
+                    entities.extend(port_drops.encode(self._drops()))
+                else:
+                    entities.extend(forwarding.read(request))
 
             results = [_attempt(partial(collect, request)) for request in requests]
         return entities, results

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ina.errors import UnavailableError
+from ina.switch.xdp import capabilities
 
 LIBRARY = "libbpf.so.1"
 _LOG_BYTES = 1 << 24
@@ -106,13 +107,15 @@ def why_not() -> str:
         lib = library()
     except XdpError as error:
         return str(error)
+    if lacks := capabilities.missing():
+        return f"needs {', '.join(lacks)}: run it as root, or give it {capabilities.needed()}"
     array, bytes_of_a_word = 2, 4
     found = lib.bpf_map_create(array, b"ina_probe", bytes_of_a_word, bytes_of_a_word, 1, None)
     if found >= 0:
         os.close(found)
         return ""
     if -found == _NOT_PERMITTED:
-        return "needs root, or CAP_BPF and CAP_NET_ADMIN, to load programs into the kernel"
+        return "needs root of the machine: that of a container or a user namespace may not do it"
     return f"this kernel has no BPF maps: {os.strerror(-found)}"
 
 

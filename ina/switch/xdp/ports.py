@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 from collections.abc import Mapping, Sequence
@@ -12,11 +13,13 @@ from ina.switch.pipeline import Pipeline
 from ina.switch.port_set import Impairment, PortSet
 from ina.switch.ports import AfPacketPort, InvalidPortError, Port
 from ina.switch.stats import PortStats, SwitchStats
+from ina.switch.xdp.features import LOSES, features_of
 from ina.switch.xdp.libbpf import XdpError
 from ina.switch.xdp.links import Attached, XdpMode
 from ina.switch.xdp.pin import Pin
 from ina.switch.xdp.pipeline import XdpPipeline
 
+_log = logging.getLogger(__name__)
 _STATISTICS = Path("/sys/class/net")
 
 
@@ -102,6 +105,9 @@ class XdpPorts(PortSet):
             ) from None
         if self._pin is not None:
             self._pin.keep_link(port, one.attached)
+        has = features_of(one.name)
+        if self._mode is XdpMode.native and has is not None and not has.takes_redirected:
+            _log.warning("interface %s loses what leaves by it: %s", one.name, LOSES)
 
     def inject(self, number: int, packet: bytes) -> bool:
         """See :meth:`PortSet.inject`. By the controller's port alone."""

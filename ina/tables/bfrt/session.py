@@ -22,7 +22,17 @@ from ina.tables.bfrt.multicast import Multicast
 from ina.tables.bfrt.program import Program
 from ina.tables.bfrt.refusals import Refusals
 from ina.tables.errors import SwitchError
-from ina.tables.values import AnyItem, Count, Counter, CounterRef, Entry, Group, Match, PortState
+from ina.tables.values import (
+    AnyItem,
+    Count,
+    Counter,
+    CounterRef,
+    Entry,
+    Group,
+    Match,
+    PortDrop,
+    PortState,
+)
 
 SUBSCRIBE_S, SUBSCRIBE_TRIES = 2.0, 5
 """How long the client waits for an answer to its first message, and how often it sends it."""
@@ -171,6 +181,10 @@ class BfrtSession:
     async def read_row_counts(self, table: str) -> list[tuple[Match, Count]]:
         """See :class:`SwitchSession`."""
         return await self._call("read counters", lambda: self._entries.row_counts(table))
+
+    async def read_port_drops(self) -> list[PortDrop]:
+        """None is known here."""
+        return []
 
     async def read_ports(self) -> list[PortState]:
         """None is known here."""

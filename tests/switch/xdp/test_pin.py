@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 from finsy.proto import p4r
 
+from ina import netns
+from ina.emulate import wiring
 from ina.emulate.processes import Logged
 from ina.errors import InvalidInputError, UnavailableError
 from ina.p4 import compiled
@@ -29,6 +32,7 @@ from ina.tables.entities import Entities
 from ina.tables.values import AnyItem, Entry, EntryCounter, Group
 from ina.testing.links import Links, cannot_link
 from ina.testing.soft_device import cannot_run_xdp
+from ina.testing.wire import SocketWire
 from tests.worlds.processes.emulations import new_name
 from tests.worlds.processes.forks import call, run_ina
 from tests.worlds.processes.pinned_switch import (
@@ -300,3 +304,39 @@ def test_a_job_goes_on_while_the_server_is_killed_and_started_again(
         assert "1 entries written" not in network.log_of("controller")
         end_job(tmp_path, ranks)
         wait_for(lambda: {it["table"] for it in network.show()["entries"]} == {"own_addresses"})
+
+
+def forged(contribution: bytes) -> bytes:
+    """The same with other values, and no UDP checksum."""
+    frame = bytearray(contribution)
+    frame[40:42] = bytes(2)
+    frame[-400:] = b"\x7e" * 400
+    return bytes(frame)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_who_sends_a_members_packets_from_another_port_changes_no_sum(tmp_path: Path) -> None:
+    """A stranger sends what rank 0 sends, with other values; ranks compare each sum."""
+    with PinnedSwitch(tmp_path, strangers=1) as network:
+        network.start()
+        network.controller()
+        ranks = network.ranks()
+        wait_for(lambda: min(map(steps, ranks)) >= 20)
+        sent = 0
+        with (
+            SocketWire({1: wiring.DATA_INTERFACE}, network.space(2)) as stranger,
+            netns.inside(network.space(0)),
+            socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as tap,
+        ):
+            tap.bind((wiring.DATA_INTERFACE, 0))
+            tap.settimeout(10)
+            while sent < 500:
+                data, where = tap.recvfrom(1 << 16)
+                if where[2] == socket.PACKET_OUTGOING and len(data) > 1000:
+                    stranger.send(1, forged(data))
+                    sent += 1
+        more_steps(ranks)
+        drops = {it["label"]: it["packets"] for it in network.show()["counters"]}
+        assert drops["member"] >= sent
+        end_job(tmp_path, ranks)

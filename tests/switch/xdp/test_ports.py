@@ -21,6 +21,7 @@ from ina.switch.port_set import Impairment, PortSet
 from ina.switch.ports import AfPacketPort, InvalidPortError, Port, UdpPort
 from ina.switch.targets import xdp_target
 from ina.switch.xdp.attached import AttachedPorts
+from ina.switch.xdp.features import features_of
 from ina.switch.xdp.libbpf import Object, XdpError, library
 from ina.switch.xdp.links import XdpMode
 from ina.testing.links import Links, cannot_link
@@ -91,6 +92,25 @@ def test_frames_leave_by_interfaces_and_are_counted(
     stats = ports.stats().ports
     assert stats[1].rx_packets >= 1
     assert stats[2].tx_packets >= 1
+
+
+def test_frames_that_a_port_cannot_send_are_counted(
+    links: Links, ports: PortSet, pool: Pipeline, caplog: pytest.LogCaptureFixture
+) -> None:
+    pool.insert(DMAC, [Exact(MAC)], FORWARD, [2])
+    with netns.inside(links.namespace):
+        netns.set_offload("eth2", netns.SET_GRO, on=False)
+    ports.install(pool)
+    end = links.switch_ends[2]
+    warned = [it.getMessage() for it in caplog.records if "loses what leaves" in it.message]
+    assert features_of(end) is None or [it.split(":")[0] for it in warned] == [
+        f"interface {end} loses what leaves by it"
+    ]
+    for _ in range(5):
+        links.wire.send(1, frame(MAC))
+    assert arrived(links, frame(MAC), most_s=0.2) == []
+    stats = ports.stats().ports
+    assert stats[1].kernel_drop_packets + stats[2].failed_packets == 5
 
 
 def test_another_pipeline_takes_over_and_none_is_left(

@@ -26,6 +26,7 @@ from ina.switch.xdp.detach import detach
 from tests.worlds.processes.emulations import need, new_name, star
 
 READY_S = 120.0
+RANKS = 2
 SUM = """
 import os, sys, time
 import numpy as np
@@ -67,10 +68,12 @@ def bpf_file_system() -> Iterator[Path]:
 class PinnedSwitch:
     """A network whose switch :meth:`start` starts, and is to be killed; its hosts run a job."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, strangers: int = 0) -> None:
+        """``strangers``: hosts beside the job's two."""
         self.folder = folder
         self.pin = new_name()
-        self.topology = with_kind(load_toml(star(folder, 2, top=f'name = "{new_name()}"')), "xdp")
+        file = star(folder, RANKS + strangers, top=f'name = "{new_name()}"')
+        self.topology = with_kind(load_toml(file), "xdp")
         self._net = namespaces.namespace(self.topology.name, wiring.NET)
         self._starts = 0
         self._stack = ExitStack()
@@ -107,12 +110,16 @@ class PinnedSwitch:
         script = self.folder / "sum.py"
         script.write_text(SUM)
         found = []
-        for rank, host in enumerate(self.topology.hosts):
+        for rank, host in enumerate(self.topology.hosts[:RANKS]):
             command = [sys.executable, str(script), str(rank), str(self.folder), nodes.CONTROLLER]
             command.append(str(host.address.ip))
-            space = namespaces.namespace(self.topology.name, host.name)
+            space = self.space(rank)
             found.append(self._run(f"rank {rank}", space, command, "step 1\n"))
         return found
+
+    def space(self, number: int) -> str:
+        """The namespace of a host, from 0: ranks, then strangers."""
+        return namespaces.namespace(self.topology.name, self.topology.hosts[number].name)
 
     def ask(self, *arguments: str) -> str:
         """``ina ARGUMENTS`` beside the controller; what it prints."""
