@@ -71,6 +71,12 @@ def xdp_stream() -> Iterator[Device]:
 
 
 @pytest.fixture(scope="session")
+def xdp_shared() -> Iterator[Device]:
+    """The kernel, with mode shared's program."""
+    yield from started("xdp", mode=names.SHARED)
+
+
+@pytest.fixture(scope="session")
 def bmv2() -> Iterator[Device]:
     """simple_switch_grpc, on virtual cables."""
     yield from started("bmv2")

@@ -70,6 +70,33 @@ def any_bytes(rng: random.Random) -> bytes:
     return edgy(rng, rng.randrange(TAIL_BYTES, 128))
 
 
+def claimed(rng: random.Random) -> bytes:
+    """Keys that entries have, and others; slots and kinds that are counted, and others."""
+    who, where = rng.choice(((7, 9), (7, 9), (1 << 39, 1), (5, 5), (7, 1)))
+    head = bytes((rng.randrange(16), rng.choice((0, 1, 2, 3, 9))))
+    return head + who.to_bytes(5, "big") + where.to_bytes(6, "big") + rng.randbytes(TAIL_BYTES)
+
+
+def claimed_state(_rng: random.Random) -> list[AnyItem]:
+    """Owners of both kinds; of kinds some that overlap."""
+
+    def owner(who: int, where: int, *said: int) -> Entry:
+        key = ("hdr.claim.who", who), ("hdr.claim.where", where)
+        action = "MyIngress.is_known" if said else "MyIngress.is_odd"
+        return Entry("MyIngress.owners", key, action, tuple(("value", it) for it in said))
+
+    def kind(priority: int, op: str, slot: str, value: int) -> Entry:
+        key = ("hdr.claim.op", op), ("hdr.claim.slot", slot)
+        params = (("value", value),)
+        return Entry("MyIngress.kinds", key, "MyIngress.is_kind", params, priority)
+
+    return [
+        *(owner(7, 9, 1000), owner(1 << 39, 1, 77), owner(5, 5)),
+        *(kind(20, "0x1/&0x1", "2...9", 100), kind(10, "0x3/&0x3", "0...15", 200)),
+        *(kind(30, "0x2/&0xff", "9...10", 300), kind(5, "0x0/&0xfe", "1...14", 400)),
+    ]
+
+
 def main_path(rng: random.Random) -> bytes:
     """Each op, each kind of second header; group 1 for op 4.
 
@@ -217,6 +244,15 @@ def entries_state(_rng: random.Random) -> list[AnyItem]:
 STRESSES = (
     Stress("arithmetic", arithmetic),
     Stress("checksum", checksum),
+    Stress(
+        "claimed",
+        claimed,
+        claimed_state,
+        counters=(
+            *(Counter("MyIngress.claims", index) for index in range(16)),
+            *(Counter("MyIngress.taken", index) for index in range(4)),
+        ),
+    ),
     Stress("entries", entries, entries_state),
     Stress("hashes", any_bytes),
     Stress("main_path", main_path, lambda _rng: [Group(1, ((2, 5), (3, 6), (2, 7)))]),

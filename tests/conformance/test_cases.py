@@ -54,6 +54,11 @@ DEVICES = {
     "soft_veth": all_cases(SMALLEST),
     # Each case has the kernel verify the program anew.
     "xdp": whole(CASES, 64, 256, 360) if LONG else all_cases(SMALLEST)[::8],
+    "xdp_shared": [
+        case
+        for case in of_mode(SHARED_CASES)
+        if (case.values != LARGEST if LONG else case.values == SMALLEST and case.mode != names.POOL)
+    ],
     "xdp_stream": of_mode(STREAM_CASES)
     if LONG
     else [

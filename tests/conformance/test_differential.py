@@ -50,6 +50,7 @@ TIMES = 20 if LONG else 1
         ("soft_veth", 64, 2_500),
         ("xdp", 64, 5_000),
         ("xdp", 360, 500),
+        ("xdp_shared", 64, 2_000),
         ("xdp_stream", 64, 1_000),
         ("xdp_veth", 64, 500),
         pytest.param("bmv2", 64, 5_000, marks=pytest.mark.bmv2),

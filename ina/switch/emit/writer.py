@@ -35,6 +35,16 @@ class Writer:
         self._depth -= 1
         self.line(tail)
 
+    def beside(self) -> Writer:
+        """For lines that are to stand here, but behind some that are not known yet."""
+        other = Writer()
+        other._depth = self._depth
+        return other
+
+    def take(self, other: Writer) -> None:
+        """All lines of :meth:`beside`."""
+        self.lines += other.lines
+
     def text(self) -> str:
         """Everything."""
         return "\n".join(self.lines) + "\n"

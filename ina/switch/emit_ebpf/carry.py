@@ -11,9 +11,12 @@ from ina.switch.errors import UnsupportedProgramError
 from ina.switch.ir.expr import FieldRef
 from ina.switch.passes.carried import Carried
 
-_FIRST_BYTES = 16
+_BYTE = 8
+_FIRST_BYTES = 8
 MOST_BYTES = 32
 """Of metadata in front of a frame, whatever the driver."""
+TO_AT, IS_GROUP_AT, IS_GROUP = 6, 5, 0x80
+"""Where a frame's bytes say whereto, and whether that is a group: the highest bit of a byte."""
 
 
 @dataclass(frozen=True)
@@ -26,22 +29,17 @@ class Carry:
     counts_length: bool
     size_bytes: int
 
-    @property
-    def is_group_at(self) -> int:
-        """Where the last member is."""
-        wide = sum(container_bits(ref.width_bits) // 8 for ref, _ in self.members)
-        return _FIRST_BYTES + wide + 2 * self.counts_length
-
     @classmethod
     def of(cls, layout: Layout, what: Carried) -> Carry:
         """Raises UnsupportedProgramError: it is too much."""
-        fields = sorted(what.fields, key=lambda ref: -container_bits(ref.width_bits))
+        fields = sorted(what.fields, key=lambda ref: -ref.width_bits)
         members = tuple((ref, f"field_{number}") for number, ref in enumerate(fields))
         counts = layout.plan.counts_length
-        size = (
-            _FIRST_BYTES + 2 * counts + 1 + sum(container_bits(it.width_bits) // 8 for it in fields)
-        )
-        size = -(-size // 4) * 4
+        whole = [container_bits(ref.width_bits) for ref in fields if ref.width_bits >= _BYTE]
+        parts = _FIRST_BYTES + 2 * counts + (sum(whole) + container_bits(len(what.headers))) // 8
+        size = parts + _bytes_of_bits([it.width_bits for it in fields if it.width_bits < _BYTE])
+        alignment = max([4, *(bits // 8 for bits in whole)])
+        size = -(-size // alignment) * alignment
         if size > MOST_BYTES or len(what.headers) > 32:
             names = ", ".join(f"{ref.header}.{ref.field}" for ref in fields)
             raise UnsupportedProgramError(
@@ -50,23 +48,24 @@ class Carry:
         return cls(what, members, counts, size)
 
     def emit_type(self, out: Writer) -> None:
-        """The struct."""
+        """The struct, its widest members first but for those that are always there."""
+        own = [(container_bits(len(self.what.headers)), "headers; // a bit for each that is there")]
+        if self.counts_length:
+            own.append((16, "told_length;"))
         with out.block("typedef struct", tail="} carry;"):
-            out.line("uint32_t headers; // a bit for each that is there")
-            out.line("uint16_t length;  // of the packet as it came")
-            out.line("uint16_t to;      // a port or a group")
-            out.line("uint32_t frame;   // its number, where it is copied")
-            out.line("uint32_t unused; // what follows may have 64 bits")
-            wide = [(ref, name) for ref, name in self.members if ref.width_bits > 16]
-            rest = [(ref, name) for ref, name in self.members if ref.width_bits <= 16]
-            for ref, name in wide:
-                self._member(out, ref, name)
-            if self.counts_length:
-                out.line("uint16_t told_length;")
-            for ref, name in rest:
-                self._member(out, ref, name)
-            out.line("uint8_t is_group;")
-        out.line(f'_Static_assert(sizeof(carry) <= {MOST_BYTES}, "what is carried");')
+            out.line("uint32_t frame; // its number, where it is copied")
+            out.line("uint16_t length : 15, is_group : 1; // of the packet as it came")
+            out.line("uint16_t to; // a port or a group")
+            for bits in (128, 64, 32, 16, 8):
+                for width, name in own:
+                    if width == bits:
+                        out.line(f"{container(bits)} {name}")
+                for ref, name in self.members:
+                    if container_bits(ref.width_bits) == bits:
+                        part = f" : {ref.width_bits}" if ref.width_bits < _BYTE else ""
+                        comment = f"{ref.header}.{ref.field}"
+                        out.line(f"{container(ref.width_bits)} {name}{part}; // {comment}")
+        out.line(f'_Static_assert(sizeof(carry) == {self.size_bytes}, "what is carried");')
         out.line()
 
     def bits(self, headers: tuple[str, ...]) -> int:
@@ -100,6 +99,12 @@ class Carry:
         for ref, name in self.members:
             out.line(f"{layout.field(ref, late=False)} = c->{name};")
 
-    @staticmethod
-    def _member(out: Writer, ref: FieldRef, name: str) -> None:
-        out.line(f"{container(ref.width_bits)} {name}; // {ref.header}.{ref.field}")
+
+def _bytes_of_bits(widths: list[int]) -> int:
+    """Of bit-fields of bytes, in this order."""
+    size, left = 0, 0
+    for width in widths:
+        if width > left:
+            size, left = size + 1, _BYTE
+        left -= width
+    return size

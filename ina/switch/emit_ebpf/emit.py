@@ -18,7 +18,8 @@ from ina.switch.emit_ebpf.main_path import (
     emit_in_frame,
     headers_in_frame,
 )
-from ina.switch.emit_ebpf.memory import COPIED, IN_FRAME, Maps, entry_words, hits
+from ina.switch.emit_ebpf.memory import COPIED, IN_FRAME, Maps, counts, elements, entries, hits
+from ina.switch.emit_ebpf.placed import entry_words
 from ina.switch.emit_ebpf.programs import emit_programs
 from ina.switch.emit_ebpf.statements import BpfStatements
 from ina.switch.errors import UnsupportedProgramError
@@ -26,7 +27,7 @@ from ina.switch.ir.stmt import Block
 from ina.switch.passes.carried import carried
 from ina.switch.passes.leaving import with_leaving
 from ina.switch.passes.plan import Plan
-from ina.switch.passes.sections import with_sections
+from ina.switch.passes.sections import resident_tables, with_sections
 from ina.switch.passes.tables import Lookup, TablePlan
 
 _WIDE = re.compile(r"ina_\w*128|ina_(load|store)_bits")
@@ -50,14 +51,14 @@ def emit_ebpf(plan: Plan) -> EbpfSource:
         raise UnsupportedProgramError(what)
     what_is_carried, headers = carried(plan.program), headers_in_frame(plan)
     plan = _sectioned(plan)
-    memory = Maps(plan.tables)
+    memory = Maps(plan.tables, _resident(plan))
     layout = Layout(plan, memory, COPIED)
     carry = Carry.of(layout, what_is_carried)
     in_frame = Layout(plan, memory, IN_FRAME)
     frame = InFrame(in_frame, plan.main, headers) if plan.main and headers else None
     out = Writer()
     out.line(f"// Generated from {plan.program.name or 'a P4 program'} by ina; do not edit.")
-    out.line('#include "ina_bpf.h"')
+    out.line('#include "ina_placed.h"')
     out.line()
     _emit_types(layout, out)
     carry.emit_type(out)
@@ -104,6 +105,12 @@ def _sectioned(plan: Plan) -> Plan:
     return replace(plan, program=program, tables=tables, main=main)
 
 
+def _resident(plan: Plan) -> frozenset[str]:
+    actions = tuple(action.body for table in plan.tables for action in table.actions)
+    main = () if plan.main is None else plan.main.ingress
+    return resident_tables(plan.program.ingress, plan.program.egress, main, *actions)
+
+
 def _emit_types(layout: Layout, out: Writer) -> None:
     for each in (*layout.types.values(), *layout.metadata.values()):
         emit_struct(each, out)
@@ -117,19 +124,22 @@ def _emit_maps(layout: Layout, memory: Maps, out: Writer) -> None:
     room = max(memory.default_words, 1)
     out.line("INA_MAP_OF(ina_packets, MAP_PERCPU_ARRAY, packet, 1);")
     out.line(f'volatile uint64_t ina_defaults[{room}] SEC(".data.defaults");')
+    words = sum(table.words for table in memory.placed.values())
+    if words:
+        out.line(f'volatile uint64_t ina_tables[{words}] SEC(".data.tables");')
     for plan in layout.plan.tables:
         name = layout.table(plan)
-        if plan.key_words:
-            _emit_table(plan, name, out)
+        if plan.key_words and plan.table.name not in memory.placed:
+            _emit_table(plan, entries(name), out)
         if plan.table.has_direct_counter:
             room = plan.table.max_size + 1  # the default entry's is the last one
             out.line(f"INA_MAP({hits(name)}, MAP_PERCPU_ARRAY, 4, 16, {room}, 0);")
     for counter in layout.program.counters:
-        room = max(counter.size, 1)
-        out.line(f"INA_MAP({layout.counter(counter.name)}, MAP_PERCPU_ARRAY, 4, 16, {room}, 0);")
+        name, room = counts(layout.counter(counter.name)), max(counter.size, 1)
+        out.line(f"INA_MAP({name}, MAP_PERCPU_ARRAY, 4, 16, {room}, 0);")
     for group in layout.groups:
         room = max(group.group.size, 1)
-        out.line(f"INA_MAP_OF({group.c_name}, MAP_ARRAY, {group.c_name}_slot, {room});")
+        out.line(f"INA_MAP_OF({elements(group.c_name)}, MAP_ARRAY, {group.c_name}_slot, {room});")
     out.line()
 
 

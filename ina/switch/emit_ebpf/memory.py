@@ -1,13 +1,15 @@
-"""Maps of the kernel: a program's tables, counters and registers, and how C reaches a frame."""
+"""Memory of the kernel: a program's tables, counters and registers, and how C reaches a frame."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
 from dataclasses import replace
 
 from ina.switch.emit.frame import IN_PLACE, Frame
 from ina.switch.emit.memory import Memory
 from ina.switch.emit.writer import Writer
-from ina.switch.errors import UnsupportedProgramError
+from ina.switch.emit_ebpf.placed import entry_words, placed
 from ina.switch.passes.tables import Lookup, TablePlan
 
 COPIED = Frame(
@@ -32,37 +34,50 @@ MOST_AHEAD = 64
 
 
 class Maps(Memory):
-    """One map a table, counter and group of registers; default entries are words of one array."""
+    """One map a counter, a group of registers and a table, but for tables that are placed in an
+    array; default entries are words of another."""
 
     entry_type = "ina_entry *"
 
-    def __init__(self, plans: tuple[TablePlan, ...]) -> None:
-        """Raises UnsupportedProgramError: a table is none that maps can be."""
+    def __init__(self, plans: tuple[TablePlan, ...], resident: Set[str] = frozenset()) -> None:
+        """``resident``: names of tables that must be found without calling the kernel."""
         self.defaults: dict[str, int] = {}
         """By table: where its default entries begin, in words."""
         self.default_words = 0
         for plan in plans:
-            _check(plan)
             self.defaults[plan.table.name] = self.default_words
             self.default_words += 1 + 2 * entry_words(plan)
+        self.placed = placed(
+            plan
+            for plan in plans
+            if plan.key_words and (plan.table.name in resident or not _has_map(plan))
+        )
+        """By table: those that are no maps."""
+        self._counted: list[str] | None = None
 
     def look_up(self, out: Writer, plan: TablePlan, table: str, entry: str) -> None:
         """See :meth:`Memory.look_up`."""
-        defaults = f"ina_defaults + {self.defaults[plan.table.name]}, {entry_words(plan)}"
+        words = entry_words(plan)
+        defaults = f"ina_defaults + {self.defaults[plan.table.name]}"
+        its = self.placed.get(plan.table.name)
         if not plan.key_words:
             out.line("hit = false;")
-            out.line(f"{entry} = ina_default({defaults});")
-            return
-        key = "key"
-        if plan.lookup is Lookup.LPM:
-            width = plan.table.keys[0].width_bits
-            is_raw = bool(plan.parts[0].swapped_bytes)
-            word = "key[0]" if is_raw else f"__builtin_bswap64(key[0] << {64 - width})"
-            out.line(f"const uint64_t network = {word};")
-            words = "(uint32_t)network, (uint32_t)(network >> 32)"
-            out.line(f"const uint32_t prefix[3] = {{{width}, {words}}};")
-            key = "prefix"
-        out.line(f"{entry} = ina_look_up(&{table}, {key}, {defaults}, &hit);")
+            out.line(f"{entry} = ina_default({defaults}, {words});")
+        elif its is None:
+            key = "key"
+            if plan.lookup is Lookup.LPM:
+                key = "prefix"
+                _prefix(out, plan)
+            out.line(f"{entry} = ina_look_up(&{entries(table)}, {key}, {defaults}, {words}, &hit);")
+        else:
+            rest = f"{words}, {defaults}, &hit"
+            if its.scans:
+                places = f"ina_tables + {its.at}, {its.places}"
+                what = f"key, {plan.key_words}, {plan.range_words:#x}"
+                out.line(f"{entry} = ina_scan({places}, {what}, {rest});")
+            else:
+                places = f"ina_tables + {its.at}, {its.index_words}, {its.places}"
+                out.line(f"{entry} = ina_find({places}, key, {plan.key_words}, {rest});")
 
     def action(self, entry: str) -> str:
         """See :meth:`Memory.action`."""
@@ -78,20 +93,61 @@ class Maps(Memory):
 
     def count_hit(self, out: Writer, table: str, entry: str) -> None:
         """See :meth:`Memory.count_hit`."""
-        out.line(f"ina_count(&{hits(table)}, {entry}->number, p->length);")
+        self._count(out, hits(table), f"{entry}->number")
 
     def count(self, out: Writer, counter: str) -> None:
         """See :meth:`Memory.count`."""
-        out.line(f"ina_count(&{counter}, (uint32_t)i, p->length);")
+        self._count(out, counts(counter), "(uint32_t)i")
+
+    def _count(self, out: Writer, where: str, index: str) -> None:
+        if self._counted is None:
+            out.line(f"ina_count(&{where}, {index}, p->length);")
+        else:
+            out.line(f"counted[{len(self._counted)}] = 1 + {index};")
+            self._counted.append(where)
+
+    @contextmanager
+    def counting_later(self, out: Writer) -> Iterator[Writer]:
+        """What is printed to this writer counts nothing itself, but what comes behind it does."""
+        counted: list[str] = []
+        self._counted = counted
+        body = out.beside()
+        yield body
+        self._counted = None
+        if counted:
+            zeros = ", ".join(["ina_zero()"] * len(counted))
+            out.line(f"uint32_t counted[{len(counted)}] = {{{zeros}}};")
+        out.take(body)
+        for number, where in enumerate(counted):
+            count = f"ina_count(&{where}, counted[{number}] - 1, p->length);"
+            out.line(f"if (counted[{number}]) {count}")
 
     def element(self, group: str, index: str) -> str:
         """The one that the section around has for itself."""
         return f"{element(group)}[0]"
 
 
+# Maps are variables of a whole file: their names are no others', of maps or within functions.
+
+
+def entries(table: str) -> str:
+    """The map of a table's entries."""
+    return f"t_{table}"
+
+
 def hits(table: str) -> str:
     """The map of a table's direct counters."""
-    return f"{table}_hits"
+    return f"h_{table}"
+
+
+def counts(counter: str) -> str:
+    """The map of a counter."""
+    return f"c_{counter}"
+
+
+def elements(group: str) -> str:
+    """The map of a group of registers."""
+    return f"r_{group}"
 
 
 def element(group: str) -> str:
@@ -99,22 +155,19 @@ def element(group: str) -> str:
     return f"at_{group}"
 
 
-def entry_words(plan: TablePlan) -> int:
-    """Of an entry: its action and number, and parameters."""
-    return 1 + plan.param_words
+def _has_map(plan: TablePlan) -> bool:
+    """Whether one of the kernel's finds an entry by its key: all of it, or its longest prefix."""
+    if plan.lookup is Lookup.LPM:
+        width = plan.table.keys[0].width_bits
+        return len(plan.table.keys) == 1 and width <= 64 and width % 8 == 0
+    return plan.lookup is Lookup.EXACT
 
 
-def _check(plan: TablePlan) -> None:
-    table = plan.table
-    if plan.lookup is Lookup.SCAN:
-        kinds = ", ".join(sorted({key.kind.value for key in table.keys}))
-        raise UnsupportedProgramError(
-            f"table {table.name!r}, matched by {kinds}", str(table.source)
-        )
-    if plan.lookup is Lookup.LPM and (
-        len(table.keys) > 1 or table.keys[0].width_bits > 64 or table.keys[0].width_bits % 8
-    ):
-        raise UnsupportedProgramError(
-            f"table {table.name!r}, matched by a prefix that is not alone in whole bytes",
-            str(table.source),
-        )
+def _prefix(out: Writer, plan: TablePlan) -> None:
+    """``prefix``: the key as that map wants it."""
+    width = plan.table.keys[0].width_bits
+    is_raw = bool(plan.parts[0].swapped_bytes)
+    word = "key[0]" if is_raw else f"__builtin_bswap64(key[0] << {64 - width})"
+    out.line(f"const uint64_t network = {word};")
+    words = "(uint32_t)network, (uint32_t)(network >> 32)"
+    out.line(f"const uint32_t prefix[3] = {{{width}, {words}}};")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ina.switch.emit.statements import Statements
-from ina.switch.emit_ebpf.memory import element
+from ina.switch.emit_ebpf.memory import Maps, element, elements
 from ina.switch.errors import UnsupportedProgramError
 from ina.switch.ir.stmt import CopyStack, Hash, ShiftStack, Truncate
 from ina.switch.passes.sections import Section
@@ -40,13 +40,17 @@ class BpfStatements(Statements):
         with self.out.block("", source=stmt.source):
             index = self.expr.exact(stmt.index, 64)
             self.out.line(f"const uint32_t index = ina_min_u64({index}, {stmt.group.size - 1});")
-            found = f"bpf_map_lookup_elem(&{group.c_name}, &index)"
+            found = f"bpf_map_lookup_elem(&{elements(group.c_name)}, &index)"
             self.out.line(f"{group.c_name}_slot *const {at} = {found};")
             self.out.line(f"if (!{at}) return; // it is an array's, and there; the kernel asks")
-            self.out.line(LOCK.format(at))
-            self.block(stmt.body)
-            self._take_along(stmt)
-            self.out.line(UNLOCK.format(at))
+            memory = self.layout.memory
+            assert isinstance(memory, Maps)
+            with memory.counting_later(self.out) as body:
+                body.line(LOCK.format(at))
+                inside = type(self)(self.layout, body, self.where, self.numbers)
+                inside.block(stmt.body)
+                inside._take_along(stmt)
+                body.line(UNLOCK.format(at))
 
     def _take_along(self, stmt: Section) -> None:
         """Values that the packet only remembers to be in this element are stored in it now, if it

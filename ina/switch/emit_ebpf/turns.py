@@ -17,7 +17,7 @@ def arrive(layout: Layout, out: Writer) -> None:
         out.line("p->told_length = p->length;")
     set_standard(layout, out, "ingress_port", "port")
     set_standard(layout, out, "packet_length", "p->length")
-    set_standard(layout, out, "ingress_global_timestamp", "bpf_ktime_get_ns() / 1000")
+    set_standard(layout, out, "ingress_global_timestamp", "ina_now_us()")
 
 
 def decide(layout: Layout, out: Writer, drop: str) -> None:
@@ -50,7 +50,7 @@ def pass_egress(layout: Layout, out: Writer, suffix: str = "") -> None:
     told = "p->told_length" if layout.plan.counts_length else "p->length"
     set_standard(layout, out, "packet_length", told)
     for field in ("enq_timestamp", "egress_global_timestamp"):
-        set_standard(layout, out, field, "bpf_ktime_get_ns() / 1000")
+        set_standard(layout, out, field, "ina_now_us()")
     spec = layout.standard("egress_spec")
     if spec:
         out.line(f"{spec} = 0;")

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ina.switch.errors import UnsupportedProgramError
 from ina.switch.ir.expr import BoolConst, Expr
-from ina.switch.ir.program import Program
+from ina.switch.ir.program import Action, Program
 from ina.switch.ir.source import Source
 from ina.switch.ir.stmt import (
     Apply,
     Block,
-    Count,
     Exit,
     If,
     RegisterRead,
@@ -28,6 +28,7 @@ from ina.switch.ir.stmt import (
 from ina.switch.ir.walk import walk
 from ina.switch.passes.effects import effects
 from ina.switch.passes.fusion import RegisterGroup
+from ina.switch.passes.indices import with_plain_indices
 
 _TRUE = BoolConst(True)
 
@@ -48,9 +49,12 @@ def with_sections(program: Program, block: Block, groups: tuple[RegisterGroup, .
     """The block, with a :class:`Section` for each group that it uses itself; what actions of its
     tables use is theirs, and each of their bodies a block of its own.
 
-    Raises UnsupportedProgramError: a group is indexed in two ways, its index changes, a section is
-    left from within, overlaps another, or has a table, a counter or a hash in it.
+    Where a packet indexes a group in several ways, each use has a section of its own.
+
+    Raises UnsupportedProgramError: the index of a group changes, a section is left from within,
+    overlaps another, or has a table in it whose actions use registers.
     """
+    block = with_plain_indices(program, block)
     for group in groups:
         if any(_uses(stmt, group) for stmt in block):
             block = _enclosed(program, block, group)
@@ -67,6 +71,8 @@ def _enclosed(program: Program, block: Block, group: RegisterGroup) -> Block:
             return (*block[:first], inner, *block[first + 1 :])
     body = block[first : last + 1]
     index, source = _index(group, body)
+    if index is None:
+        return tuple(_apart(program, stmt, group) for stmt in block)
     section = Section(group, index, body, source)
     _check(program, section)
     return (*block[:first], section, *block[last + 1 :])  # type: ignore[arg-type]
@@ -104,24 +110,42 @@ def _uses(stmt: object, group: RegisterGroup) -> bool:
     return any(True for _ in _accesses(stmt, group))
 
 
-def _index(group: RegisterGroup, body: Block) -> tuple[Expr, Source]:
+def _index(group: RegisterGroup, body: Block) -> tuple[Expr | None, Source]:
+    """None: there are several."""
     found = list(_accesses(body, group))
-    other = next((one for one in found if one.index != found[0].index), None)
-    if other is not None:
-        raise UnsupportedProgramError(
-            f"register {other.register.name!r}, indexed in two ways by one packet",
-            str(other.source),
+    alike = all(one.index == found[0].index for one in found)
+    return found[0].index if alike else None, found[0].source
+
+
+def _apart(program: Program, stmt: Stmt, group: RegisterGroup) -> Stmt:
+    """The statement with a section for each use of the group."""
+    if not _uses(stmt, group):
+        return stmt
+    if isinstance(stmt, If):
+        then, otherwise = (
+            _enclosed(program, part, group) if any(_uses(it, group) for it in part) else part
+            for part in (stmt.then, stmt.otherwise)
         )
-    return found[0].index, found[0].source
+        return replace(stmt, then=then, otherwise=otherwise)
+    if isinstance(stmt, (RegisterRead, RegisterWrite)):
+        section = Section(group, stmt.index, (stmt,), stmt.source)
+        return section  # type: ignore[return-value]
+    raise UnsupportedProgramError(
+        f"register {group.runs[0][0]!r}, indexed in two ways by one packet", str(stmt.source)
+    )
 
 
 def _check(program: Program, section: Section) -> None:
     name = section.group.runs[0][0]
-    for node in walk(section.body):
-        if isinstance(node, (Apply, Count, Exit, Section)):
-            what = {Apply: "a table", Count: "a counter", Exit: "an exit"}.get(
-                type(node), "other registers"
-            )
+    for node in _all_in(program, section):
+        what = ""
+        if isinstance(node, Exit):
+            what = "an exit"
+        elif isinstance(node, Section):
+            what = "other registers"
+        elif isinstance(node, Apply) and _uses_registers(program, node.table):
+            what = "a table whose actions use registers,"
+        if what:
             raise UnsupportedProgramError(
                 f"{what} between the uses of register {name!r}", str(node.source)
             )
@@ -129,3 +153,34 @@ def _check(program: Program, section: Section) -> None:
         raise UnsupportedProgramError(
             f"the index of register {name!r}, which changes between its uses", str(section.source)
         )
+
+
+def _all_in(program: Program, section: Section) -> Iterator[Any]:
+    """Its statements, and those of actions."""
+    for node in walk(section.body):
+        yield node
+        if isinstance(node, Apply):
+            yield from walk(tuple(action.body for action in _actions(program, node.table)))
+
+
+def _actions(program: Program, table: str) -> tuple[Action, ...]:
+    found = program.table(table)
+    assert found is not None
+    return program.possible_actions(found)
+
+
+def _uses_registers(program: Program, table: str) -> bool:
+    bodies = tuple(action.body for action in _actions(program, table))
+    return any(isinstance(node, (RegisterRead, RegisterWrite)) for node in walk(bodies))
+
+
+def resident_tables(*blocks: Block) -> frozenset[str]:
+    """Those that are applied within sections: a target may want them where it finds entries while
+    it keeps other packets from an element."""
+    return frozenset(
+        node.table
+        for section in walk(blocks)
+        if isinstance(section, Section)
+        for node in walk(section.body)
+        if isinstance(node, Apply)
+    )

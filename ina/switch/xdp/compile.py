@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -29,6 +30,12 @@ _FLAGS = (
     ),
 )
 _TIMEOUT_S = 300.0
+_STACK = re.compile(r"program\.c:(\d+):\d+: error: Looks like (the BPF stack limit[^.]*)")
+
+
+class StackError(CompilationError):
+    """A function has more variables at a time than the kernel's stack has room for. The message
+    says where, as the kernel's verifier does."""
 
 
 def find_clang() -> str:
@@ -84,6 +91,9 @@ def _run(command: list[str]) -> str:
     except subprocess.TimeoutExpired:
         raise CompilationError(f"{command[0]} took more than {_TIMEOUT_S:.0f} s") from None
     if done.returncode:
+        stack = _STACK.search(done.stderr)
+        if stack:
+            raise StackError(f"; @ program.c:{stack[1]}\n{stack[2]}")
         lines = [line for line in done.stderr.splitlines() if "error" in line] or ["no message"]
         raise CompilationError(f"{command[0]} failed: {lines[0]}")
     return done.stdout

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import mmap
 import struct
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ina.switch.emit_ebpf.carry import IS_GROUP, IS_GROUP_AT, TO_AT
 from ina.switch.emit_ebpf.emit import EbpfSource
-from ina.switch.emit_ebpf.memory import entry_words, hits
+from ina.switch.emit_ebpf.memory import counts, entries, hits
+from ina.switch.emit_ebpf.placed import entry_words
 from ina.switch.errors import EntryNotFoundError, InvalidEntryError, UnsupportedProgramError
 from ina.switch.ir import Program
 from ina.switch.ir.data import Counter, Register
@@ -26,8 +29,9 @@ from ina.switch.xdp.attached import AttachedPorts
 from ina.switch.xdp.libbpf import LOOPBACK, Map, Object, Programs
 from ina.switch.xdp.pin import Pin
 from ina.switch.xdp.pins import PinnedPrograms
+from ina.switch.xdp.placed import Store, placed_store
 from ina.switch.xdp.registers import Cell, cells
-from ina.switch.xdp.tables import MapTable, entry_bytes
+from ina.switch.xdp.tables import MapStore, MapTable, entry_bytes
 
 _PASS, _REDIRECT = 2, 4
 """XDP_PASS, XDP_REDIRECT."""
@@ -54,9 +58,8 @@ class XdpPipeline(Pipeline):
         self._processors = _possible_processors()
         layout = source.layout
         plans = layout.plan.tables
-        self._tables = {
-            plan.table.name: MapTable(plan, self._maps.get(layout.table(plan))) for plan in plans
-        }
+        self._placed = _Words(self._maps.get(".data.tables"))
+        self._tables = {plan.table.name: MapTable(plan, self._store(plan)) for plan in plans}
         self._cells = cells(layout)
         self._groups: dict[int, Replicas] = {}
         defaults = self._maps[".data.defaults"]
@@ -68,6 +71,7 @@ class XdpPipeline(Pipeline):
                 self._tables[plan.table.name].find()
             self._insert_const(plan)
         if not self._goes_on:
+            self._maps[".data.began"].write(bytes(4), struct.pack("<Q", time.monotonic_ns()))
             self.settle()
 
     @classmethod
@@ -116,8 +120,8 @@ class XdpPipeline(Pipeline):
         return self._alive().run("ina_ingress", data, repeat=times).duration_ns
 
     def _copies(self, carry: bytes) -> Replicas:
-        (to,) = struct.unpack_from("<H", carry, 6)
-        is_group = carry[self._source.carry.is_group_at]
+        (to,) = struct.unpack_from("<H", carry, TO_AT)
+        is_group = carry[IS_GROUP_AT] & IS_GROUP
         return self._groups.get(to, ()) if is_group else ((to, 0),)
 
     @property
@@ -131,7 +135,7 @@ class XdpPipeline(Pipeline):
         self, table: Table, key: TableKey, action: Action, params: Sequence[int], priority: int
     ) -> int:
         self._alive()
-        handle, number = self._tables[table.name].insert(key, action, params)
+        handle, number = self._tables[table.name].insert(key, action, params, priority)
         if table.has_direct_counter and number >= 0:
             self._write_count(self._hits(table), number, 0, 0)
         return handle
@@ -147,7 +151,14 @@ class XdpPipeline(Pipeline):
             )
             found = TableKey(values, masks, entry.priority)
             action = self.program.actions[entry.call.action]
-            self._tables[plan.table.name].insert(found, action, entry.call.args)
+            self._tables[plan.table.name].insert(found, action, entry.call.args, entry.priority)
+
+    def _store(self, plan: TablePlan) -> Store | None:
+        placed = self._source.memory.placed.get(plan.table.name)
+        if placed is not None:
+            return placed_store(placed, self._placed.view)
+        found = self._maps.get(entries(self._source.layout.table(plan)))
+        return MapStore(found) if found is not None else None
 
     def const_handle(self, table: str, position: int) -> int:
         """They are inserted first, and in order."""
@@ -199,12 +210,12 @@ class XdpPipeline(Pipeline):
     # -- counters and registers --
 
     def _counter(self, counter: Counter, index: int) -> tuple[int, int]:
-        where = self._maps[self._source.layout.counter(counter.name)]
+        where = self._maps[counts(self._source.layout.counter(counter.name))]
         _check_index(f"counter {counter.name}", index, counter.size)
         return self._read_count(where, index)
 
     def _set_counter(self, counter: Counter, index: int, packets: int, bytes: int) -> None:
-        where = self._maps[self._source.layout.counter(counter.name)]
+        where = self._maps[counts(self._source.layout.counter(counter.name))]
         _check_index(f"counter {counter.name}", index, counter.size)
         self._write_count(where, index, packets, bytes)
 
@@ -280,6 +291,7 @@ class XdpPipeline(Pipeline):
         kernel, self._object = self._object, None
         if kernel is not None:
             self._defaults.close()
+            self._placed.close()
             kernel.close()
 
     def _alive(self) -> Programs:
@@ -305,6 +317,23 @@ class XdpPipeline(Pipeline):
         self._alive()
         rest = bytes(_COUNTER_BYTES * (self._processors - 1))
         where.write(struct.pack("<I", index), struct.pack("<QQ", packets, octets) + rest)
+
+
+class _Words:
+    """An array of the kernel's as memory of this process."""
+
+    def __init__(self, array: Map | None) -> None:
+        """None: of no words."""
+        self._memory = None
+        if array is not None:
+            self._memory = mmap.mmap(array.descriptor, _pages(array.value_bytes))
+        self.view = memoryview(self._memory or b"").cast("Q")
+
+    def close(self) -> None:
+        """Idempotent."""
+        self.view.release()
+        if self._memory is not None:
+            self._memory.close()
 
 
 def _check_index(what: str, index: int, size: int) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ina.switch.emit.c_types import container_bits
 from ina.switch.emit.layout import GroupLayout, Layout
+from ina.switch.emit_ebpf.memory import elements
 
 _LOCK_BYTES = 4
 _ARRAY_ALIGNMENT = 64
@@ -36,6 +37,6 @@ def _of(group: GroupLayout, layout: Layout) -> dict[str, Cell]:
         alignment = _ARRAY_ALIGNMENT if run in group.arrays else size
         at = -(-at // alignment) * alignment
         for name in run:
-            found[name] = Cell(group.c_name, at, size)
+            found[name] = Cell(elements(group.c_name), at, size)
             at += size
     return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from ina.switch.emit_ebpf.emit import EbpfSource, emit_ebpf
@@ -12,7 +14,7 @@ from ina.switch.keeper import Keeper
 from ina.switch.port_set import Impairment, PortSet
 from ina.switch.ports import Port
 from ina.switch.target import Image, ReadProgram, Target
-from ina.switch.xdp.compile import compiled, find_clang
+from ina.switch.xdp.compile import StackError, compiled, find_clang
 from ina.switch.xdp.libbpf import RefusedError, library, why_not
 from ina.switch.xdp.links import XdpMode
 from ina.switch.xdp.pin import Pin
@@ -32,8 +34,11 @@ class XdpImage(Image):
         *,
         at_ports: bool,
         pin: Pin | None = None,
+        otherwise: Callable[[], XdpImage] | None = None,
     ) -> None:
+        """``otherwise``: the program in another form, if the verifier refuses this one."""
         super().__init__(program)
+        self._otherwise = otherwise
         self._source, self._path, self._at_ports, self._pin = source, path, at_ports, pin
 
     def power_on(self) -> XdpPipeline:
@@ -44,6 +49,8 @@ class XdpImage(Image):
                 self.program, self._source, self._path, at_ports=self._at_ports
             )
         except RefusedError as error:
+            if self._otherwise is not None:
+                return self._otherwise().power_on()
             log = self._path.with_suffix(".log")
             log.write_text(error.log)
             found = refusal(error.log, self._source.text)
@@ -88,16 +95,38 @@ class XdpTarget(Target):
         return self._pin
 
     def build(self, program: ReadProgram) -> XdpImage:
-        """Raises UnsupportedProgramError, CompilerMissingError, CompilationError, XdpError."""
+        """Without the main path, if the kernel cannot have it. Raises UnsupportedProgramError,
+        CompilerMissingError, CompilationError, XdpError."""
         library()
+        general = replace(program, has_main_path=False)
+        if program.has_main_path:
+            with suppress(UnsupportedProgramError):
+                return self._image(program, lambda: self._image(general))
+        return self._image(general)
+
+    def _image(
+        self, program: ReadProgram, otherwise: Callable[[], XdpImage] | None = None
+    ) -> XdpImage:
         try:
             source = emit_ebpf(program.plan)
+            path = compiled(_named(program), lambda: source.text, self._cache_dir)
         except UnsupportedProgramError as error:
             raise UnsupportedProgramError(
                 f"{error.construct}, on device xdp", error.source
             ) from None
-        path = compiled(_named(program), lambda: source.text, self._cache_dir)
-        return XdpImage(program.program, source, path, at_ports=self._at_ports, pin=self._pin)
+        except StackError as error:
+            found = refusal(str(error), source.text)
+            raise UnsupportedProgramError(
+                f"{found.construct}, on device xdp", found.source
+            ) from None
+        return XdpImage(
+            program.program,
+            source,
+            path,
+            at_ports=self._at_ports,
+            pin=self._pin,
+            otherwise=otherwise,
+        )
 
     def trouble(self) -> str:
         """Of libbpf, the kernel, or the compiler."""

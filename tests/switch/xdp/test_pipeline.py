@@ -1,8 +1,7 @@
-"""Programs in the kernel: the C target's packets, counters and registers, and what is refused."""
+"""Programs in the kernel: their tables, counters and registers, and what is refused."""
 
 from __future__ import annotations
 
-import random
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +20,7 @@ from ina.switch.errors import (
 )
 from ina.switch.match import Exact, Lpm
 from ina.switch.pipeline import Pipeline
-from ina.switch.targets import default_target, xdp_target
+from ina.switch.targets import xdp_target
 from ina.switch.xdp import libbpf
 from ina.switch.xdp.compile import find_clang
 from ina.switch.xdp.libbpf import Object, RefusedError, XdpError
@@ -29,18 +28,6 @@ from ina.testing.devices import open_device
 from ina.testing.soft_device import cannot_run_xdp
 from tests.switch.emit_c.conftest import PROGRAMS
 
-LOADED = ("checksum", "main_path", "metadata", "parsing")
-REFUSED = {
-    "arithmetic": "a value of more than 64 bits, or astride, on device xdp at arithmetic.p4:",
-    "clone": "clones, resubmission, recirculation or digests",
-    "digest": "clones, resubmission, recirculation or digests",
-    "entries": "indexed in two ways by one packet",
-    "hashes": "a hash, on device xdp at hashes.p4:14",
-    "registers": "other registers between the uses of register 'MyIngress.small'",
-    "replicate": "truncation, on device xdp at replicate.p4:18",
-    "stack": "a stack that is shifted, on device xdp at stack.p4:20",
-    "tables": "matched by a prefix that is not alone in whole bytes",
-}
 FORWARD = "PoolIngress.forwarding.forward"
 DMAC, LPM = "PoolIngress.forwarding.dmac", "PoolIngress.forwarding.ipv4_lpm"
 
@@ -52,41 +39,6 @@ def pool() -> Iterator[Pipeline]:
     """In the kernel."""
     with xdp_target().load(compiled(64).bmv2_json) as pipeline:
         yield pipeline
-
-
-@needs_kernel
-@pytest.mark.parametrize("name", LOADED)
-def test_packets_leave_as_those_of_the_c_target(name: str, cache_dir: Path) -> None:
-    rng = random.Random(name)
-    path = PROGRAMS / f"{name}.json"
-    with (
-        default_target(cache_dir).load(path) as wanted,
-        xdp_target(cache_dir).load(path) as found,
-    ):
-        for _ in range(200):
-            # None that leaves may be shorter than an Ethernet header.
-            size, port = rng.choice((34, 60, 100, 200)), rng.randrange(1, 6)
-            frame = rng.randbytes(size)
-            if rng.random() < 0.5:
-                frame = bytes(rng.choice((0, 1, 2, 3, 8, 255)) for _ in range(size))
-            assert found.process(port, frame) == wanted.process(port, frame), frame.hex()
-        for counter in wanted.program.counters:
-            for index in range(min(counter.size, 8)):
-                assert found.counter(counter.name, index) == wanted.counter(counter.name, index)
-
-
-@needs_kernel
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_what_the_kernel_cannot_do_is_refused_by_name(name: str) -> None:
-    with pytest.raises(UnsupportedProgramError) as found:
-        xdp_target().load(PROGRAMS / f"{name}.json")
-    assert REFUSED[name] in str(found.value)
-
-
-@needs_kernel
-def test_a_program_with_a_table_between_two_accesses_is_refused_with_its_line() -> None:
-    with pytest.raises(UnsupportedProgramError, match=r"a table between .* at claims\.p4:\d+$"):
-        xdp_target().load(compiled(64, "shared").bmv2_json)
 
 
 @needs_kernel

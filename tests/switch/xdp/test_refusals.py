@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ina.switch.emit_ebpf.emit import EbpfSource, emit_ebpf
 from ina.switch.errors import UnsupportedProgramError
+from ina.switch.passes.plan import Plan
 from ina.switch.targets import xdp_target
+from ina.switch.xdp import compile, target
+from ina.switch.xdp.libbpf import RefusedError
+from ina.switch.xdp.pipeline import XdpPipeline
 from ina.switch.xdp.refusals import Refusal, refusal
 from ina.testing.soft_device import cannot_run_xdp
+from tests.conformance.programs import FOLDER
 from tests.switch.bmv2 import Builder, send, state
 
 C = """\
@@ -102,3 +109,47 @@ def test_a_program_that_is_too_large_says_where(tmp_path: Path) -> None:
     where = f", on device xdp (verifier's log: {log}) at parser state"
     assert str(found.value).endswith((f"{where} 'again'", f"{where} 'other'"))
     assert LARGE[:24] in log.read_text()
+
+
+@pytest.mark.skipif(bool(cannot_run_xdp()), reason=cannot_run_xdp() or "it is there")
+def test_more_values_than_the_kernel_has_room_for_are_told_by_the_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clang = tmp_path / "clang"
+    said = "program.c:12:3: error: Looks like the BPF stack limit of 512 bytes is exceeded. Please"
+    clang.write_text(f'#!/bin/sh\n[ "$1" = --version ] || {{ echo "{said}" >&2; exit 1; }}\n')
+    clang.chmod(0o755)
+    monkeypatch.setenv("INA_CLANG", str(clang))
+    compile._version.cache_clear()
+    with pytest.raises(UnsupportedProgramError) as found:
+        xdp_target(tmp_path).load(FOLDER / "checksum.json")
+    compile._version.cache_clear()
+    assert (
+        "more than 512 bytes of values at a time in the kernel (the BPF stack limit of 512 bytes is"
+        " exceeded), on device xdp" in str(found.value)
+    )
+
+
+@pytest.mark.skipif(bool(cannot_run_xdp()), reason=cannot_run_xdp() or "it is there")
+@pytest.mark.parametrize("when", ["printed", "loaded"])
+def test_without_a_main_path_that_the_kernel_refuses(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    emit, power_on = emit_ebpf, XdpPipeline.power_on
+
+    def printed(plan: Plan) -> EbpfSource:
+        asked.append(plan.main is not None)
+        if when == "printed" and plan.main:
+            raise UnsupportedProgramError("this")
+        return emit(plan)
+
+    def loaded(*args: Any, **options: Any) -> XdpPipeline:
+        if when == "loaded" and asked[-1]:
+            raise RefusedError("no", LARGE)
+        return power_on(*args, **options)
+
+    monkeypatch.setattr(target, "emit_ebpf", printed)
+    monkeypatch.setattr(XdpPipeline, "power_on", loaded)
+    with xdp_target(tmp_path).load(FOLDER / "main_path.json"):
+        assert asked == [True, False]

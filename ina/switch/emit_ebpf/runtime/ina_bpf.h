@@ -72,6 +72,11 @@ INA_INLINE const void *ina_carried(struct xdp_md *ctx, uint32_t size) {
     return ina_live[2] ? bpf_map_lookup_elem(&ina_carried_last, &zero) : NULL;
 }
 
+/* When the switch was switched on: its clock counts from then. */
+volatile uint64_t ina_began_ns[1] SEC(".data.began");
+
+INA_INLINE uint64_t ina_now_us(void) { return (bpf_ktime_get_ns() - ina_began_ns[0]) / 1000; }
+
 /* Of a frame that is to be copied: different from the one before on this processor. */
 INA_INLINE uint32_t ina_next_frame(void) {
     const uint32_t zero = 0;
