@@ -61,7 +61,7 @@ class Expressions:
         size = len(self._layout.program.stacks[ref.stack].members)
         if ref.index is None:
             stack = self._layout.stack(ref.stack)
-            return f"({stack}_next ? {stack}_next - 1 : 0)"
+            return f"ina_min_u64({stack}_next ? {stack}_next - 1 : 0, {size - 1})"
         return f"ina_min_u64({self.exact(ref.index, 64)}, {size - 1})"
 
     def in_stack(self, stack: str, index: Expr) -> str:

@@ -14,9 +14,6 @@ from ina.switch.ir.ranges import range_of
 from ina.switch.ir.stmt import Hash, HashInput
 from ina.switch.passes.sending import ChecksumPlan
 
-MAX_INPUT_BITS = 2048 * 8
-"""INA_HASH_MAX_BYTES of runtime/ina_hash.h."""
-
 
 def emit_hash(to: Code, stmt: Hash) -> None:
     """``target = base + hash % size``."""
@@ -27,7 +24,7 @@ def emit_hash(to: Code, stmt: Hash) -> None:
             size = f"({size} ? {size} : 1)"
         base = to.expr.exact(stmt.base, 64)
         to.out.line(
-            f"const uint64_t hash = (uint64_t)(ina_hash_{stmt.algorithm}(&bits) % {size} + {base});"
+            f"const uint64_t hash = (uint64_t)(ina_hash_{stmt.algorithm}(bits) % {size} + {base});"
         )
         width = stmt.target.width_bits
         code = "hash" if width in (8, 16, 32, 64) or width > 64 else f"hash & INA_MASK({width})"
@@ -36,14 +33,15 @@ def emit_hash(to: Code, stmt: Hash) -> None:
 
 def emit_bits(to: Code, inputs: tuple[HashInput, ...]) -> None:
     """``bits``: the inputs one after another, those of invalid headers left out."""
-    if sum(item.width_bits for item in inputs) > MAX_INPUT_BITS:
-        raise UnsupportedProgramError("a hash over more than 2048 bytes")
-    to.out.line("ina_bits bits;")
-    to.out.line("bits.bits = 0;")
+    most = to.layout.memory.most_hash_bytes
+    if sum(item.width_bits for item in inputs) > 8 * most:
+        raise UnsupportedProgramError(f"a hash over more than {most} bytes")
+    to.layout.memory.bits(to.out, to.layout.frame)
+    to.out.line("bits->bits = 0;")
     for item in inputs:
         guard = f"if ({to.layout.valid(item.header)}) " if item.header else ""
         value = to.expr.stored(item.value, item.width_bits)
-        to.out.line(f"{guard}ina_bits_put(&bits, {item.width_bits}, {value});")
+        to.out.line(f"{guard}ina_bits_put(bits, {item.width_bits}, {value});")
 
 
 def csum16_terms(to: Code, inputs: tuple[HashInput, ...]) -> list[tuple[str, str]] | None:
@@ -86,9 +84,11 @@ def emit_csum16(to: Code, inputs: tuple[HashInput, ...], name: str) -> None:
         to.out.line(f"uint16_t {name};")
         with to.out.block(""):
             emit_bits(to, tuple(item for item in inputs if not item.payload))
-            code = "ina_hash_csum16(&bits)"
+            code = "ina_hash_csum16(bits)"
             if any(item.payload for item in inputs):
-                code = "ina_csum16_payload(&bits, p->data + p->offset, p->length - p->offset)"
+                if not to.layout.memory.payload:
+                    raise UnsupportedProgramError("a checksum over what no header holds")
+                code = f"ina_csum16_payload(bits, {to.layout.memory.payload})"
             to.out.line(f"{name} = (uint16_t){code};")
         return
     to.out.line(f"uint64_t {name}_sum = 0;")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from ina.switch.emit.frame import Frame
 from ina.switch.emit.writer import Writer
 from ina.switch.passes.tables import TablePlan
 
@@ -16,6 +17,11 @@ class Memory(ABC):
 
     entry_type: str
     """A pointer to a table's entry, as C declares it."""
+    most_hash_bytes: int
+    """INA_HASH_MAX_BYTES of runtime/ina_hash.h."""
+    payload: str
+    """Arguments: where the bytes are that the parser did not take, and how many. Empty: they cannot
+    be summed."""
 
     @abstractmethod
     def look_up(self, out: Writer, plan: TablePlan, table: str, entry: str) -> None:
@@ -41,6 +47,10 @@ class Memory(ABC):
     @abstractmethod
     def count(self, out: Writer, counter: str) -> None:
         """Counts the packet with element ``i`` of a counter, which is in range."""
+
+    @abstractmethod
+    def bits(self, out: Writer, frame: Frame) -> None:
+        """Declares ``bits``, a pointer to room for what is hashed."""
 
     @abstractmethod
     def element(self, group: str, index: str) -> str:

@@ -61,6 +61,7 @@ _RESERVED = frozenset(
         "truncate",
         "told_length",
         "arrays",
+        "bits",
         "mutex",
         "groups",
         "gathered",

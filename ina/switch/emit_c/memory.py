@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ina.switch.emit.frame import Frame
 from ina.switch.emit.memory import Memory
 from ina.switch.emit.writer import Writer
 from ina.switch.emit_c.tables import KINDS
@@ -12,6 +13,8 @@ class StateBlock(Memory):
     """``state *S``, whose mutex is held."""
 
     entry_type = "ina_slot *"
+    most_hash_bytes = 2048
+    payload = "p->data + p->offset, p->length - p->offset"
 
     @staticmethod
     def local(group: str) -> str:
@@ -53,6 +56,11 @@ class StateBlock(Memory):
         """See :meth:`Memory.count`."""
         out.line(f"S->{counter}[i].packets++;")
         out.line(f"S->{counter}[i].bytes += p->length;")
+
+    def bits(self, out: Writer, frame: Frame) -> None:
+        """See :meth:`Memory.bits`."""
+        out.line("ina_bits room;")
+        out.line("ina_bits *const bits = &room;")
 
     def element(self, group: str, index: str) -> str:
         """See :meth:`Memory.element`."""

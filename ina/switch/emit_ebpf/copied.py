@@ -27,6 +27,7 @@ def emit_copied_packet(layout: Layout, out: Writer) -> None:
             out.line("uint32_t told_length; // to egress")
         emit_members(layout, out, "uint32_t {}; // its place")
         out.line("packet_arrays arrays;")
+        out.line("ina_bits bits; // what is hashed")
         out.line("uint8_t in[2 * INA_ROOM + INA_LONGEST_HEADER]; // a frame, then zeros")
         out.line("uint8_t out[INA_HEADERS_ROOM + INA_LONGEST_HEADER];")
     out.line()

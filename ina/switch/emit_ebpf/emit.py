@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -29,9 +28,6 @@ from ina.switch.passes.leaving import with_leaving
 from ina.switch.passes.plan import Plan
 from ina.switch.passes.sections import resident_tables, with_sections
 from ina.switch.passes.tables import Lookup, TablePlan
-
-_WIDE = re.compile(r"ina_\w*128|ina_(load|store)_bits")
-"""Of the runtime's: what works with 128 bits, or bit by bit."""
 
 
 @dataclass(frozen=True)
@@ -70,17 +66,7 @@ def emit_ebpf(plan: Plan) -> EbpfSource:
         emit_in_frame(BpfStatements(in_frame, out, GENERAL, numbers), frame, carry)
     emit_programs(carry, out, has_main=frame is not None)
     out.line('char ina_licence[] SEC("license") = "Apache-2.0"; // no helper here wants the GPL')
-    _check_width(out)
     return EbpfSource(out.text(), layout, memory, carry)
-
-
-def _check_width(out: Writer) -> None:
-    """The kernel's machine has 64 bits, and no library for more."""
-    wide = [line for line in out.lines if _WIDE.search(line.partition(" // ")[0])]
-    if wide:
-        places = (line.partition(" // ")[2] for line in wide)
-        where = next((place for place in places if re.fullmatch(r"\S+:\d+", place)), "")
-        raise UnsupportedProgramError("a value of more than 64 bits, or astride", where)
 
 
 def _sectioned(plan: Plan) -> Plan:

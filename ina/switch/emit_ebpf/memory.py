@@ -10,6 +10,7 @@ from ina.switch.emit.frame import IN_PLACE, Frame
 from ina.switch.emit.memory import Memory
 from ina.switch.emit.writer import Writer
 from ina.switch.emit_ebpf.placed import entry_words, placed
+from ina.switch.errors import UnsupportedProgramError
 from ina.switch.passes.tables import Lookup, TablePlan
 
 COPIED = Frame(
@@ -38,6 +39,8 @@ class Maps(Memory):
     array; default entries are words of another."""
 
     entry_type = "ina_entry *"
+    most_hash_bytes = 64
+    payload = ""
 
     def __init__(self, plans: tuple[TablePlan, ...], resident: Set[str] = frozenset()) -> None:
         """``resident``: names of tables that must be found without calling the kernel."""
@@ -121,6 +124,12 @@ class Maps(Memory):
         for number, where in enumerate(counted):
             count = f"ina_count(&{where}, counted[{number}] - 1, p->length);"
             out.line(f"if (counted[{number}]) {count}")
+
+    def bits(self, out: Writer, frame: Frame) -> None:
+        """See :meth:`Memory.bits`. Raises UnsupportedProgramError: on the main path."""
+        if frame.packet != COPIED.packet:
+            raise UnsupportedProgramError("a hash over packets that are not copied")
+        out.line("ina_bits *const bits = &p->bits;")
 
     def element(self, group: str, index: str) -> str:
         """The one that the section around has for itself."""

@@ -7,16 +7,13 @@ from typing import Any
 from ina.switch.emit.statements import Statements
 from ina.switch.emit_ebpf.memory import Maps, element, elements
 from ina.switch.errors import UnsupportedProgramError
-from ina.switch.ir.stmt import CopyStack, Hash, ShiftStack, Truncate
+from ina.switch.ir.stmt import Truncate
 from ina.switch.passes.sections import Section
 
 LOCK, UNLOCK = "bpf_spin_lock(&{}->lock);", "bpf_spin_unlock(&{}->lock);"
 """Of an element."""
 _REFUSED = {
-    Hash: "a hash",
     Truncate: "truncation",
-    CopyStack: "a stack that is copied",
-    ShiftStack: "a stack that is shifted",
 }
 
 

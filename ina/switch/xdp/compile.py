@@ -30,12 +30,15 @@ _FLAGS = (
     ),
 )
 _TIMEOUT_S = 300.0
-_STACK = re.compile(r"program\.c:(\d+):\d+: error: Looks like (the BPF stack limit[^.]*)")
+_UNFIT = re.compile(
+    r"(\S+):(\d+):\d+: error: (?:Looks like )?"
+    r"(the BPF stack limit[^.]*|A call to built-in function[^.]*)"
+)
 
 
-class StackError(CompilationError):
-    """A function has more variables at a time than the kernel's stack has room for. The message
-    says where, as the kernel's verifier does."""
+class UnfitError(CompilationError):
+    """C that the kernel's machine cannot run: it has not enough room for variables, or nothing to
+    calculate with so many bits. The message says where, as the kernel's verifier does."""
 
 
 def find_clang() -> str:
@@ -91,9 +94,9 @@ def _run(command: list[str]) -> str:
     except subprocess.TimeoutExpired:
         raise CompilationError(f"{command[0]} took more than {_TIMEOUT_S:.0f} s") from None
     if done.returncode:
-        stack = _STACK.search(done.stderr)
-        if stack:
-            raise StackError(f"; @ program.c:{stack[1]}\n{stack[2]}")
+        unfit = _UNFIT.search(done.stderr)
+        if unfit:
+            raise UnfitError(f"; @ {unfit[1]}:{unfit[2]}\n{unfit[3]}")
         lines = [line for line in done.stderr.splitlines() if "error" in line] or ["no message"]
         raise CompilationError(f"{command[0]} failed: {lines[0]}")
     return done.stdout

@@ -28,6 +28,7 @@ _WORDS = (
         r"combined stack size|stack frames|stack depth|stack limit",
         "more than 512 bytes of values at a time in the kernel",
     ),
+    (r"built-in function", "a product or quotient of more than 64 bits"),
     (
         r"back-edge|infinite loop detected|loop is not bounded",
         "a loop whose end the kernel's verifier does not see",

@@ -14,7 +14,7 @@ from ina.switch.keeper import Keeper
 from ina.switch.port_set import Impairment, PortSet
 from ina.switch.ports import Port
 from ina.switch.target import Image, ReadProgram, Target
-from ina.switch.xdp.compile import StackError, compiled, find_clang
+from ina.switch.xdp.compile import UnfitError, compiled, find_clang
 from ina.switch.xdp.libbpf import RefusedError, library, why_not
 from ina.switch.xdp.links import XdpMode
 from ina.switch.xdp.pin import Pin
@@ -114,7 +114,7 @@ class XdpTarget(Target):
             raise UnsupportedProgramError(
                 f"{error.construct}, on device xdp", error.source
             ) from None
-        except StackError as error:
+        except UnfitError as error:
             found = refusal(str(error), source.text)
             raise UnsupportedProgramError(
                 f"{found.construct}, on device xdp", found.source

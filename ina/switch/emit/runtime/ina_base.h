@@ -192,11 +192,32 @@ INA_DEFINE_ARRAY_COPY(64, __builtin_bswap64)
 /* Shifts by any amount, as P4 defines them. */
 INA_INLINE uint32_t ina_shl32(uint32_t x, uint64_t n) { return n > 31 ? 0 : x << n; }
 INA_INLINE uint64_t ina_shl64(uint64_t x, uint64_t n) { return n > 63 ? 0 : x << n; }
-INA_INLINE ina_u128 ina_shl128(ina_u128 x, uint64_t n) { return n > 127 ? 0 : x << n; }
 INA_INLINE uint64_t ina_shr_u64(uint64_t x, uint64_t n) { return n > 63 ? 0 : x >> n; }
 INA_INLINE int64_t ina_shr_i64(int64_t x, uint64_t n) { return x >> (n > 63 ? 63 : n); }
+#ifdef __bpf__ /* has none of 128 bits */
+INA_INLINE ina_u128 ina_shl128(ina_u128 x, uint64_t n) {
+    const uint64_t high = (uint64_t)(x >> 64), low = (uint64_t)x;
+    if (n > 127) return 0;
+    if (n > 63) return ina_u128_of(low << (n - 64), 0);
+    return ina_u128_of(high << n | low >> 1 >> (63 - n), low << n);
+}
+INA_INLINE ina_u128 ina_shr_u128(ina_u128 x, uint64_t n) {
+    const uint64_t high = (uint64_t)(x >> 64), low = (uint64_t)x;
+    if (n > 127) return 0;
+    if (n > 63) return ina_u128_of(0, high >> (n - 64));
+    return ina_u128_of(high >> n, low >> n | high << 1 << (63 - n));
+}
+INA_INLINE ina_i128 ina_shr_i128(ina_i128 x, uint64_t n) {
+    const int64_t high = (int64_t)(x >> 64);
+    const uint64_t low = (uint64_t)x;
+    if (n > 63) return (ina_i128)(high >> (n > 127 ? 63 : n - 64));
+    return (ina_i128)ina_u128_of((uint64_t)(high >> n), low >> n | (uint64_t)high << 1 << (63 - n));
+}
+#else
+INA_INLINE ina_u128 ina_shl128(ina_u128 x, uint64_t n) { return n > 127 ? 0 : x << n; }
 INA_INLINE ina_u128 ina_shr_u128(ina_u128 x, uint64_t n) { return n > 127 ? 0 : x >> n; }
 INA_INLINE ina_i128 ina_shr_i128(ina_i128 x, uint64_t n) { return x >> (n > 127 ? 127 : n); }
+#endif
 
 INA_INLINE int64_t ina_clamp_i64(int64_t x, int64_t low, int64_t high) {
     return x < low ? low : x > high ? high : x;

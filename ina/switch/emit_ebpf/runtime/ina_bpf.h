@@ -158,11 +158,23 @@ static const uint8_t ina_zeros[INA_LONGEST_HEADER];
 #undef memset
 #define memcpy(to, from, size) ina_copy((uint8_t *)(to), (const uint8_t *)(from), size)
 #define memset(to, value, size) ina_clear((uint8_t *)(to), size)
+#undef memmove
+#define memmove(to, from, size) ina_move((uint8_t *)(to), (const uint8_t *)(from), size)
 
 INA_INLINE void ina_copy(uint8_t *to, const uint8_t *from, size_t size) {
     size_t i = 0;
     for (; i + 8 <= size; i += 8) *(uint64_t *)(to + i) = *(const uint64_t *)(from + i);
     for (; i < size; i++) to[i] = from[i];
+}
+
+INA_INLINE void ina_move(uint8_t *to, const uint8_t *from, size_t size) {
+    size_t i = size;
+    if ((uintptr_t)to < (uintptr_t)from) {
+        ina_copy(to, from, size);
+        return;
+    }
+    for (; i >= 8; i -= 8) *(uint64_t *)(to + i - 8) = *(const uint64_t *)(from + i - 8);
+    for (; i > 0; i--) to[i - 1] = from[i - 1];
 }
 
 INA_INLINE void ina_clear(uint8_t *to, size_t size) {
