@@ -133,6 +133,14 @@ def receive_in_bursts(end: End) -> None:
             raise NetnsError(f"{end.interface}: GRO: {error.strerror}") from None
 
 
+def poll_in_thread(end: End) -> None:
+    """Packets that come to an end are taken by a kernel thread of its own, ``napi/``END``-``N,
+    instead of by whoever's turn it is. Raises :class:`NetnsError`."""
+    asked = f"echo 1 > /sys/class/net/{end.interface}/threaded"
+    arguments = ["sh", "-c", asked]
+    command(*(within(end.space, arguments) if end.space else arguments))
+
+
 def set_offload(interface: str, command: int, *, on: bool) -> None:
     """``command``: of ethtool's that set an offload; an interface in this thread's namespace.
 

@@ -144,9 +144,14 @@ def _mac(worker: int) -> int:
 
 
 def install(
-    pipeline: Pipeline, workers: int, *, shared: bool = False, claims: bool = False
+    pipeline: Pipeline,
+    workers: int,
+    *,
+    shared: bool = False,
+    claims: bool = False,
+    port: int | None = None,
 ) -> None:
-    """One job of ``workers`` workers on ports 1..workers.
+    """One job of ``workers`` workers on ports 1..workers, or all of them on ``port``.
 
     ``shared``: one copy of each result goes to port 1 for all of them, by IP multicast. ``claims``:
     its slots are claimed, and its sums go up to an aggregator behind port 0.
@@ -162,7 +167,8 @@ def install(
         pipeline.insert(names.RECEIVERS, [Exact(JOB), Exact(PARENT)], names.ADDRESS, up)
     pipeline.insert(names.JOBS, [Exact(JOB), Exact(EPOCH)], action, params)
     for worker in range(workers):
-        key = [worker + 1, _addr(worker), 4000 + worker, JOB, EPOCH, worker, Kind.CONTRIBUTION]
+        at = worker + 1 if port is None else port
+        key = [at, _addr(worker), 4000 + worker, JOB, EPOCH, worker, Kind.CONTRIBUTION]
         pipeline.insert(names.MEMBERS, [Exact(k) for k in key], names.ADMIT_MEMBER, [1 << worker])
         pipeline.insert(
             names.RECEIVERS, [Exact(JOB), Exact(worker)], names.ADDRESS,

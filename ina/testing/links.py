@@ -33,8 +33,9 @@ class Links:
         self._outside, self._mtu_bytes = switch_outside, mtu_bytes
         self.switch_ends = {port: f"sw{tag}p{port}" for port in range(1, count + 1)}
         """Port number to the interface that the switch shall open."""
-        self._host_ends = {port: f"eth{port}" for port in self.switch_ends}
-        self.wire = SocketWire(self._host_ends, self.namespace)
+        self.host_ends = {port: f"eth{port}" for port in self.switch_ends}
+        """The same of ours, in :attr:`namespace`."""
+        self.wire = SocketWire(self.host_ends, self.namespace)
 
     def __enter__(self) -> Links:
         why = cannot_link()
@@ -48,14 +49,14 @@ class Links:
             switch_space = None if self._outside else self.namespace
             pairs = [
                 (End(switch_space, self.switch_ends[port]), End(self.namespace, host_end))
-                for port, host_end in self._host_ends.items()
+                for port, host_end in self.host_ends.items()
             ]
             netns.add_pairs(pairs)
             ends = [end for pair in pairs for end in pair]
             for space in {end.space for end in ends}:
                 names = [end.interface for end in ends if end.space == space]
                 ip_batch(space, (f"link set {name} {quiet}" for name in names))
-            for end in self._host_ends.values():
+            for end in self.host_ends.values():
                 netns.receive_in_bursts(End(self.namespace, end))
             self.wire.__enter__()
         except BaseException:

@@ -13,6 +13,8 @@ from ina.bench.report import rows_of
 from ina.cli.bench.declare import Bench, Found, Row
 from ina.cli.bench.output import ALL_BUILDS, ComparedOptions, steps
 from ina.cli.common.columns import Column
+from ina.cli.common.options import command
+from ina.errors import InvalidInputError
 from ina.p4 import names
 from ina.p4.builds import require_mode
 from ina.protocol.spec import MAX_WORKERS
@@ -28,6 +30,9 @@ class PipelineOptions(ComparedOptions):
         names.DEFAULT_MODE
     )
     repeats: Annotated[int, typer.Option(min=1, help="Repeats; the median counts.")] = 9
+    device: Annotated[
+        str, typer.Option(help="soft (compiled C), or xdp: the kernel; needs root.")
+    ] = "soft"
 
 
 def _spread(row: Row) -> str:
@@ -57,9 +62,64 @@ BENCH = Bench(
 )
 
 
-@BENCH.command
-def pipeline(asked: PipelineOptions) -> Found:
+def _spread_ns(row: Row) -> str:
+    return f"{row['low_ns_per_packet']:.0f}-{row['high_ns_per_packet']:.0f}"
+
+
+IN_KERNEL = Bench(
+    "pipeline",
+    PipelineOptions,
+    (
+        *(Column("values"), Column("n", "workers"), Column("ns/packet", "ns_per_packet", 0)),
+        Column(
+            "spread", lambda row: f"{row['low_ns_per_packet']:.0f}-{row['high_ns_per_packet']:.0f}"
+        ),
+        *(Column("by hand ns", "floor_ns_per_packet", 0), Column("of it", "of_floor", 2)),
+        Column("ns/copy", "ns_per_copy", 0),
+        *(Column("checked", "sums_checked"), Column("#wrong", "wrong")),
+    ),
+    notes=(
+        "by hand: benchmarks/xdp_floor.c, one job without tables, counters, checks of who sends",
+        "ns/packet: ingress of a contribution; one in n completes a sum, and takes it along",
+        "ns/copy: egress, which the program by hand has none of",
+    ),
+)
+
+
+@command(PipelineOptions)
+def pipeline(asked: PipelineOptions) -> None:
     """Packets a second of a compiled program: packets in memory, one core, sums checked."""
+    parse.names("--device", asked.device, ("soft", "xdp"))
+    if asked.device == "xdp":
+        IN_KERNEL.run(asked, _in_kernel)
+    else:
+        BENCH.run(asked, _compiled)
+
+
+def _in_kernel(asked: PipelineOptions) -> Found:
+    from ina.bench.pipeline_xdp import MOST_VALUES, MOST_WORKERS, measure_xdp, ratios
+
+    counts = parse.numbers("--values", asked.values)
+    parse.numbers("--workers", str(asked.workers), 1, MOST_WORKERS)
+    if asked.mode != names.DEFAULT_MODE:
+        does = f"the program by hand does {names.DEFAULT_MODE}"
+        raise InvalidInputError(f"--mode {asked.mode}: {does}")
+    fitting = [count for count in counts if count <= MOST_VALUES]
+    results = []
+    with steps("pipeline", len(fitting)) as bar:
+        for count in fitting:
+            results.append(measure_xdp(count, asked.workers, asked.repeats))
+            bar.done(f"{count} values")
+    return Found(
+        title="program of mode pool in the kernel, frames in memory, one core",
+        settings={"values": fitting, **asked.named("workers", "repeats", "device")},
+        rows=rows_of(results),
+        ratios=ratios(results),
+        notes=[] if fitting == counts else [f"builds of more than {MOST_VALUES} values: not"],
+    )
+
+
+def _compiled(asked: PipelineOptions) -> Found:
     from ina.bench.pipeline import measure, ratios
 
     counts = parse.numbers("--values", asked.values)
@@ -84,7 +144,7 @@ def pipeline(asked: PipelineOptions) -> Found:
             bar.done(f"{count} values, {how}")
     return Found(
         title=f"program of mode {asked.mode} in memory, one core",
-        settings={"values": counts, **asked.named("workers", "mode", "repeats")},
+        settings={"values": counts, **asked.named("workers", "mode", "repeats", "device")},
         rows=rows_of(results),
         ratios=ratios(results),
     )

@@ -49,7 +49,7 @@ def _pointer(to: Code, element: Element) -> str:
 def _emit(to: Code, loop: Loop, plan: LoopPlan, body: Block, inside: InLoop) -> None:
     out, layout = to.out, to.layout
     late = {use.late.header: f"element_{number}" for number, use in enumerate(plan.late)}
-    out.line("#pragma GCC ivdep")
+    out.line("INA_ANY_ORDER")
     with out.block(f"for (size_t k = 0; k < {loop.count}; k++)"):
         for local in plan.locals:
             out.line(f"{container(local.width_bits)} {local.name} = 0;")

@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ina.cache_dir import default_cache_dir
@@ -52,7 +52,19 @@ def find_clang() -> str:
     return found
 
 
-def compiled(program: bytes, emit: Callable[[], str], cache_dir: Path | None) -> Path:
+def built(source: Path, macros: Mapping[str, int], cache_dir: Path | None = None) -> Path:
+    """The object file of a program that somebody wrote, with these macros.
+
+    Raises CompilerMissingError, CompilationError, OSError.
+    """
+    defined = [f"-D{name}={value}" for name, value in macros.items()]
+    text = source.read_text()
+    return compiled("\n".join([*defined, text]).encode(), lambda: text, cache_dir, defined)
+
+
+def compiled(
+    program: bytes, emit: Callable[[], str], cache_dir: Path | None, flags: Sequence[str] = ()
+) -> Path:
     """The object file of a program; its C is beside it. ``emit`` is called if the cache lacks it.
 
     Raises CompilerMissingError, CompilationError.
@@ -69,7 +81,7 @@ def compiled(program: bytes, emit: Callable[[], str], cache_dir: Path | None) ->
         source, made = Path(scratch, "program.c"), Path(scratch, "program.o")
         source.write_text(emit())
         includes = [word for runtime in _RUNTIMES for word in ("-I", str(runtime))]
-        _run([clang, *_FLAGS, *includes, "-c", str(source), "-o", str(made)])
+        _run([clang, *_FLAGS, *flags, *includes, "-c", str(source), "-o", str(made)])
         os.replace(source, path.with_suffix(".c"))
         os.replace(made, path)
     return path

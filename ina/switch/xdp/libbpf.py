@@ -250,9 +250,9 @@ class Programs(ABC):
         at = found.data - found.data_meta
         return Run(ask.retval, out[at:], out[:at], ask.duration)
 
-    def send(self, program: str, data: bytes) -> None:
-        """One packet through a program, as if it had come by the loopback: where that sends it, it
-        goes. Raises :class:`XdpError`."""
+    def send(self, program: str, data: bytes, *, count: int = 1, batch: int = 1) -> None:
+        """Frames through a program, as if they had come by the loopback: where that sends them,
+        they go, a batch at a time. Raises :class:`XdpError`."""
         given = _Context(data_end=len(data), ifindex=LOOPBACK)
         ask = _TestRun(
             sz=ctypes.sizeof(_TestRun),
@@ -260,8 +260,9 @@ class Programs(ABC):
             data_size_in=len(data),
             ctx_in=ctypes.cast(ctypes.byref(given), ctypes.c_void_p),
             ctx_size_in=ctypes.sizeof(given),
-            repeat=1,
+            repeat=count,
             flags=_LIVE_FRAMES,
+            batch_size=batch,
         )
         code = library().bpf_prog_test_run_opts(self.programs[program], ctypes.byref(ask))
         if code:

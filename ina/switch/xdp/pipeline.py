@@ -125,6 +125,11 @@ class XdpPipeline(Pipeline):
         return self._groups.get(to, ()) if is_group else ((to, 0),)
 
     @property
+    def kernel(self) -> Object:
+        """Its programs and maps, until it is closed. Raises InvalidEntryError: it is."""
+        return self._alive()
+
+    @property
     def native(self) -> tuple[int, int]:
         """Raises UnsupportedProgramError: nothing of it is in this process."""
         raise UnsupportedProgramError("a pipeline of device xdp behind ports of this process")
