@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from ina.errors import InaError
 
 SWITCH_THREAD = "ina-port-loop"
 """Of a soft switch, that moves packets."""
+_COMM_BYTES = 15
+"""Of a thread's name, at most."""
 
 
 def thread(name: str, process: int | str = "self") -> int:
@@ -17,6 +20,23 @@ def thread(name: str, process: int | str = "self") -> int:
         if (entry / "comm").read_text().strip() == name:
             return int(entry.name)
     raise InaError(f"process {process} has no thread {name}")
+
+
+def polls(interfaces: Iterable[str]) -> list[int]:
+    """Kernel threads that poll these interfaces, of any network namespace: ``napi/``NAME``-``N."""
+    wanted = tuple(f"napi/{name}-"[:_COMM_BYTES] for name in interfaces)
+    return [
+        int(path.parent.name)
+        for path in Path("/proc").glob("[0-9]*/comm")
+        if _text(path).startswith(wanted)
+    ]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:  # it has ended
+        return ""
 
 
 def cpu_ns(thread: int, process: int | str = "self") -> int:

@@ -24,7 +24,7 @@ from ina.errors import UnavailableError
 from ina.p4 import compiled
 from ina.switch.targets import xdp_target
 from ina.switch.xdp.compile import built
-from ina.switch.xdp.libbpf import Object
+from ina.switch.xdp.libbpf import Object, Programs
 from ina.switch.xdp.pipeline import XdpPipeline
 
 _FLOOR = Path(ina.__file__).parent.parent / "benchmarks" / "xdp_floor.c"
@@ -109,14 +109,14 @@ def _sample(turns: Turns, programs: tuple[int, int, int]) -> tuple[float, float]
     return floor - nothing, own - nothing
 
 
-def _copies(turns: Turns, kernel: Object) -> float:
+def _copies(turns: Turns, kernel: Programs) -> float:
     """Nanoseconds of egress, of one copy of a sum: given to it again and again."""
     turns.batch.set_round(1 << 20)
     for frame in turns.batch.frames[0]:
         arrived = kernel.run("ina_ingress", frame.tobytes())
     kernel.maps["ina_copy_of_test"].write(bytes(4), struct.pack("<II", 1, 1))
 
-    def median(name: str, program: Object) -> float:
+    def median(name: str, program: Programs) -> float:
         ran = (program.run(name, arrived.data, meta=arrived.meta) for _ in range(_COPIES))
         return statistics.median(it.duration_ns for it in ran)
 

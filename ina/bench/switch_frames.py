@@ -13,14 +13,14 @@ import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from ina import netns
-from ina.bench.cpu import SWITCH_THREAD, cpu_ns, thread
+from ina.bench.cpu import SWITCH_THREAD, cpu_ns, polls, thread
 from ina.bench.pipeline import CHUNKS, install
 from ina.bench.report import Ratio
 from ina.bench.spread import spread
 from ina.bench.xdp_turns import Turns
+from ina.emulate.topology import SwitchKind
 from ina.netns import End
 from ina.p4 import compiled, names
 from ina.switch.pipeline import Pipeline
@@ -28,15 +28,15 @@ from ina.switch.port_set import Impairment
 from ina.switch.ports import AfPacketPort
 from ina.switch.target import Target
 from ina.switch.targets import default_target, xdp_target
-from ina.switch.xdp.libbpf import Attached
-from ina.testing.links import Links
+from ina.switch.xdp.links import Attached
+from ina.testing.links import Links, cannot_link
 
-DEVICES = ("soft", "xdp")
+DEVICES: tuple[SwitchKind, ...] = ("soft", "xdp")
+FRAMES = 20_000
+"""Of a sample."""
 MTU_BYTES = 1500
 _JOB_INDEX = 0
 _ROUND_S, _POLL_S = 1.0, 50e-6
-_COMM_BYTES = 15
-"""Of a thread's name."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class FrameRow:
     """Frames without a contribution, and sums that are too many or too few."""
 
 
-def measure_frames(device: str, values: int, workers: int, frames: int, samples: int) -> FrameRow:
+def measure_frames(device: SwitchKind, values: int, workers: int, frames: int, samples: int) -> FrameRow:
     """``frames``: of a sample. Raises XdpError, NetnsError, DeadlineError; as Target.load."""
     target = default_target() if device == "soft" else xdp_target(at_ports=True)
     with (
@@ -97,6 +97,12 @@ _CONTRIBUTIONS = "PoolIngress.distribute.job_contributions"
 _RESULTS = "PoolIngress.distribute.job_results"
 
 
+def why_not() -> str:
+    """Why nothing can be measured here; empty: it can."""
+    trouble = xdp_target().trouble()
+    return f"device xdp {trouble}" if trouble else cannot_link()
+
+
 def ratios(rows: list[FrameRow]) -> list[Ratio]:
     """The kernel's packets a second and core over user space's."""
     soft = {(row.values, row.workers): row for row in rows if row.switch == "soft"}
@@ -133,21 +139,7 @@ def _movers(device: str, links: Links) -> list[int]:
         if device == "soft":
             netns.receive_in_bursts(End(None, end))
         netns.poll_in_thread(End(None, end))
-    if device == "soft":
-        return [thread(SWITCH_THREAD)]
-    wanted = tuple(f"napi/{end}" for end in links.switch_ends.values())
-    return [
-        int(comm.parent.name)
-        for comm in Path("/proc").glob("[0-9]*/comm")
-        if _text(comm).startswith(tuple(it[:_COMM_BYTES] for it in wanted))
-    ]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:  # it has ended
-        return ""
+    return [thread(SWITCH_THREAD)] if device == "soft" else polls(links.switch_ends.values())
 
 
 @contextlib.contextmanager
@@ -158,7 +150,7 @@ def _hosts(links: Links, turns: Turns) -> Iterator[None]:
             indices = {port: socket.if_nametoindex(end) for port, end in links.host_ends.items()}
             turns.send_by({port - 1: index for port, index in indices.items()})
             for index in indices.values():
-                attached.callback(Attached(turns.nothing, index).close)
+                attached.callback(Attached.attach(turns.nothing, index).close)
         yield
 
 

@@ -13,6 +13,9 @@ from ina.cli.bench.declare import Bench, Found, Row
 from ina.cli.bench.options import UnicastOption, check_seconds
 from ina.cli.bench.output import ALL_BUILDS, ComparedOptions, steps
 from ina.cli.common.columns import Column
+from ina.cli.common.options import command
+from ina.emulate.topology import SwitchKind
+from ina.errors import InvalidInputError, UnavailableError
 from ina.p4.builds import packet_bytes
 from ina.protocol.spec import MAX_WORKERS
 
@@ -29,6 +32,14 @@ class SwitchOptions(ComparedOptions):
     bmv2: Annotated[
         bool, typer.Option(help="Measure BMv2, too, where it is installed; needs root.")
     ] = True
+    device: Annotated[
+        str,
+        typer.Option(help="soft, or xdp: the kernel beside user space, on veth; needs root."),
+    ] = "soft"
+    link: Annotated[
+        str,
+        typer.Option(help="With --device xdp: real workers, with links of a rate as 1Gbit."),
+    ] = ""
 
 
 def _spread(row: Row) -> str:
@@ -50,12 +61,105 @@ BENCH = Bench(
 )
 
 
-@BENCH.command
-def switch(asked: SwitchOptions) -> Found:
-    """Packets a second through a soft switch's UDP port, and its CPU time a packet, sums checked.
+IN_KERNEL = Bench(
+    "switch",
+    SwitchOptions,
+    (
+        *(Column("switch"), Column("values"), Column("n", "workers")),
+        Column("k packets/s of a core", "packets_per_second", 0, 1e-3),
+        *(Column("spread", _spread), Column("CPU ns/packet in", "cpu_ns_per_packet", 0)),
+        *(Column("frames"), Column("#wrong", "wrong")),
+    ),
+    notes=(
+        "on virtual Ethernet with an MTU of 1500; soft: packet sockets; xdp: native",
+        "frames come from the kernel, 64 at once by each cable, and what leaves is dropped there",
+        "CPU: of the threads that move packets, in and out; #wrong: frames that are in no sum",
+    ),
+)
+OF_A_JOB = Bench(
+    "switch",
+    SwitchOptions,
+    (
+        *(Column("switch"), Column("values"), Column("n", "workers")),
+        Column("k packets/s in", "packets_per_second", 1, 1e-3),
+        Column("GB/s in", "gradient_gb_per_second", 3),
+        *(Column("CPU ns/packet in", "cpu_ns_per_packet", 0), Column("of a core", "cores_busy", 2)),
+        Column("#wrong", "wrong"),
+    ),
+    notes=(
+        "workers are processes in namespaces, as those of ina emulate",
+        "CPU: of the threads that move the switch's packets, in and out",
+    ),
+)
 
-    Workers are processes on this machine; what they need of its cores the switch does not get.
+
+@command(SwitchOptions)
+def switch(asked: SwitchOptions) -> None:
+    """Packets a second through a switch, and its CPU time a packet, sums checked.
+
+    Through a soft switch's UDP port, BMv2 beside it; or (--device xdp) through the kernel, user
+    space beside it. Workers are processes on this machine; what they need of its cores the switch
+    does not get.
     """
+    parse.names("--device", asked.device, ("soft", "xdp"))
+    if asked.device == "soft" and asked.link:
+        raise InvalidInputError(f"--link {asked.link}: of --device xdp alone")
+    if asked.device == "soft":
+        BENCH.run(asked, _through_udp)
+    elif asked.link:
+        OF_A_JOB.run(asked, _of_a_job)
+    else:
+        IN_KERNEL.run(asked, _in_kernel)
+
+
+def _cases(asked: SwitchOptions) -> list[tuple[int, int, SwitchKind]]:
+    """Values that fit into a frame, workers, and both devices."""
+    from ina.bench.switch_frames import DEVICES, MTU_BYTES, why_not
+
+    if why := why_not():
+        raise UnavailableError(why)
+    builds = parse.numbers("--values", asked.values)
+    counts = parse.numbers("--workers", asked.workers, 2, MAX_WORKERS)
+    check_seconds(asked.seconds)
+    fitting = [build for build in builds if packet_bytes(build) <= MTU_BYTES]
+    return [(build, n, device) for build in fitting for n in counts for device in DEVICES]
+
+
+def _in_kernel(asked: SwitchOptions) -> Found:
+    from ina.bench.switch_frames import FRAMES, measure_frames, ratios
+
+    cases = _cases(asked)
+    rows = []
+    with steps("switch", len(cases)) as bar:
+        for build, n, device in cases:
+            rows.append(measure_frames(device, build, n, FRAMES, asked.repeats))
+            bar.done(f"{build} values, {n} workers, {device}")
+    return Found(
+        title="frames through ports of virtual Ethernet",
+        settings=asked.named("repeats", "device"),
+        rows=rows_of(rows),
+        ratios=ratios(rows),
+    )
+
+
+def _of_a_job(asked: SwitchOptions) -> Found:
+    from ina.bench.switch_job import measure_job, ratios
+
+    cases, rate = _cases(asked), parse.rate_bit_s("--link", asked.link)
+    rows = []
+    with steps("switch", len(cases)) as bar:
+        for build, n, device in cases:
+            rows.append(measure_job(device, build, n, asked.seconds * asked.repeats, rate))
+            bar.done(f"{build} values, {n} workers, {device}")
+    return Found(
+        title=f"a job around a switch, links of {asked.link}",
+        settings=asked.named("seconds", "repeats", "device", "link"),
+        rows=rows_of(rows),
+        ratios=ratios(rows),
+    )
+
+
+def _through_udp(asked: SwitchOptions) -> Found:
     from ina.bench.switch import SwitchRow, measure, measure_bmv2, ratios, why_not_bmv2
     from ina.emulate.nodes import LINK_MTU_BYTES
 

@@ -125,7 +125,7 @@ class XdpPipeline(Pipeline):
         return self._groups.get(to, ()) if is_group else ((to, 0),)
 
     @property
-    def kernel(self) -> Object:
+    def kernel(self) -> Programs:
         """Its programs and maps, until it is closed. Raises InvalidEntryError: it is."""
         return self._alive()
 
