@@ -27,7 +27,8 @@ from ina.switch.xdp.compile import built
 from ina.switch.xdp.libbpf import Object, Programs
 from ina.switch.xdp.pipeline import XdpPipeline
 
-_FLOOR = Path(ina.__file__).parent.parent / "benchmarks" / "xdp_floor.c"
+FLOOR = Path(ina.__file__).parent.parent / "benchmarks" / "xdp_floor.c"
+"""Written by hand."""
 MOST_VALUES, MOST_WORKERS = 512, 32
 """Of a frame in one page, and of one level's bitmap."""
 _FRAMES = 100_000
@@ -56,7 +57,7 @@ class XdpRow:
 
 def why_no_floor() -> str:
     """Why there is nothing to compare with; empty: there is."""
-    return "" if _FLOOR.exists() else f"no {_FLOOR}: the hand-written program is in the repository"
+    return "" if FLOOR.exists() else f"no {FLOOR}: the hand-written program is in the repository"
 
 
 def measure_xdp(values: int, workers: int, repeats: int) -> XdpRow:
@@ -71,7 +72,7 @@ def measure_xdp(values: int, workers: int, repeats: int) -> XdpRow:
         xdp_target().load(compiled(values).bmv2_json) as pipeline,
     ):
         assert isinstance(pipeline, XdpPipeline)
-        floor = Object(built(_FLOOR, turns.macros))
+        floor = Object(built(FLOOR, turns.macros))
         try:
             install(pipeline, workers, port=1)
             checked, wrong = _check(turns, pipeline, floor)

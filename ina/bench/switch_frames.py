@@ -58,7 +58,9 @@ class FrameRow:
     """Frames without a contribution, and sums that are too many or too few."""
 
 
-def measure_frames(device: SwitchKind, values: int, workers: int, frames: int, samples: int) -> FrameRow:
+def measure_frames(
+    device: SwitchKind, values: int, workers: int, frames: int, samples: int
+) -> FrameRow:
     """``frames``: of a sample. Raises XdpError, NetnsError, DeadlineError; as Target.load."""
     target = default_target() if device == "soft" else xdp_target(at_ports=True)
     with (
