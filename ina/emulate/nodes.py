@@ -54,9 +54,9 @@ def switch_command(topology: Topology, switch: Switch) -> list[str]:
         *("--device-id", str(device_id), "--device", switch.kind),
         *(f"--port={port}=afpacket:{switch.name}-p{port}" for port in ports),
     ]
-    if switch.kind == "xdp":
-        return command
-    command += ["--loss-rate", str(switch.loss_rate), "--loss-seed", str(switch.loss_seed)]
+    command += ["--loss-rate", str(switch.loss_rate)]
+    if switch.kind == "soft":
+        command += ["--loss-seed", str(switch.loss_seed)]
     for port, rate in _link_losses(topology, switch).items():
         whole = 1 - (1 - switch.loss_rate) * (1 - rate)
         command.append(f"--port-loss={port}={whole:.9g}")
@@ -80,9 +80,9 @@ def _link_losses(topology: Topology, switch: Switch) -> dict[int, float]:
     kinds = {node.name: node.kind for node in topology.switches}
     losses = {}
     for port, (link, _) in topology.ports(switch.name).items():
-        soft = [end for end in link.ends if kinds.get(end.node) == "soft"]
-        # Of two soft switches, one is enough.
-        if link.loss_rate and (soft[0].node, soft[0].port) == (switch.name, port):
+        able = [end for end in link.ends if kinds.get(end.node) not in ("bmv2", None)]
+        # Of two switches that can, one is enough.
+        if link.loss_rate and (able[0].node, able[0].port) == (switch.name, port):
             losses[port] = link.loss_rate
     return losses
 

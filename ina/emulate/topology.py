@@ -177,14 +177,14 @@ def _bits_per_s(link: EmulatedLink) -> float:
 
 
 def check_loss(topology: Topology) -> None:
-    """Only the soft switch can lose packets on purpose. Raises :class:`TopologyError`."""
+    """BMv2 loses no packets on purpose. Raises :class:`TopologyError`."""
     kinds = {switch.name: switch.kind for switch in topology.switches}
-    how = "BMv2 and XDP lose no packets on purpose; use a soft switch, or a small queue_kib"
+    how = "BMv2 loses no packets on purpose; use another switch, or a small queue_kib"
     for switch in topology.switches:
-        if switch.kind != "soft" and switch.loss_rate:
+        if switch.kind == "bmv2" and switch.loss_rate:
             raise TopologyError(f"{topology.source}: switches.{switch.name}.loss_rate: {how}")
     for index, link in enumerate(topology.links):
-        if link.loss_rate and "soft" not in {kinds.get(end.node) for end in link.ends}:
+        if link.loss_rate and {kinds.get(end.node) for end in link.ends} <= {"bmv2", None}:
             raise TopologyError(f"{topology.source}: links[{index}].loss_rate: {how}")
 
 

@@ -55,6 +55,13 @@ def test_the_kernel_trains_the_same_parameters(soft: bytes, tmp_path: Path) -> N
     assert train(tmp_path, "xdp") == soft
 
 
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_the_kernel_trains_the_same_parameters_with_losses(soft: bytes, tmp_path: Path) -> None:
+    need("xdp")
+    assert train(tmp_path, "xdp", "loss_rate = 0.01") == soft
+
+
 @pytest.mark.long  # make test: tests/torch/test_demo.py, on loopback
 @pytest.mark.timeout(600)
 def test_lossy_links_change_nothing(soft: bytes, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ def emit_programs(carry: Carry, out: Writer, *, has_main: bool) -> None:
         out.line("const uint32_t *const from = bpf_map_lookup_elem(&ina_ports, &interface);")
         out.line("if (!from) return XDP_PASS; // an interface that is no port")
         out.line("const uint32_t port = *from;")
+        out.line("if (ina_loses(port)) return XDP_DROP;")
         _receive(out)
         if has_main:
             out.line("const int verdict = take_main(ctx, p, port, size);")
@@ -43,7 +44,7 @@ def _emit_leave(carry: Carry, out: Writer) -> None:
     with out.block('SEC("xdp/devmap") int ina_leave(struct xdp_md *const ctx)'):
         out.line("const uint32_t interface = ctx->egress_ifindex;")
         out.line("const uint32_t *const port = bpf_map_lookup_elem(&ina_ports, &interface);")
-        out.line("if (!port) return XDP_DROP;")
+        out.line("if (!port || ina_loses(*port)) return XDP_DROP;")
         carry.emit_find(out)
         out.line("if (!c->is_group) return leave(ctx, *port, 0);")
         out.line("const uint32_t number = ina_copies_before(*port, c->frame);")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from ina.switch.errors import InvalidEntryError
 from ina.switch.pipeline import MAX_PORTS, Replicas
 from ina.switch.xdp.libbpf import LOOPBACK, Map, Programs, Ring, copies_map
 
+NO_LOSSES: Mapping[int, float] = MappingProxyType({})
+_ALL = 1 << 32
 MOST_COPIES = 64
 """INA_MOST_COPIES of runtime/ina_bpf.h."""
 
@@ -24,9 +27,10 @@ class AttachedPorts:
         cpu_port: int,
         *,
         is_generic: bool = False,
+        losses: Mapping[int, float] = NO_LOSSES,
     ) -> None:
         """``interfaces``: by port number, their indices; ``is_generic``: they run programs in
-        generic mode. Raises XdpError."""
+        generic mode; ``losses``: by port, the share of frames lost on purpose. Raises XdpError."""
         self._kernel, self._interfaces, self._cpu_port = kernel, dict(interfaces), cpu_port
         self._maps = kernel.maps
         self._rids: dict[int, set[bytes]] = {}
@@ -38,7 +42,10 @@ class AttachedPorts:
         program = struct.pack("<i", kernel.program("ina_packet_in"))
         self._maps["ina_to_controller"].write(bytes(4), program)
         self.ring = Ring(self._maps["ina_controller"])
-        live = struct.pack("<III", 1, cpu_port, is_generic)
+        for port in interfaces:
+            of_all = min(round(losses.get(port, 0.0) * _ALL), _ALL - 1)
+            self._maps["ina_losses"].write(struct.pack("<I", port), struct.pack("<I", of_all))
+        live = struct.pack("<IIII", 1, cpu_port, is_generic, any(losses.values()))
         self._maps[".data.live"].write(bytes(4), live)
 
     def _find(self, indices: set[int], ports: set[int]) -> None:
@@ -117,7 +124,7 @@ class AttachedPorts:
     def close(self, *, goes_on: bool = False) -> None:
         """Nothing leaves any more, unless it ``goes_on``. Idempotent."""
         if not goes_on:
-            self._maps[".data.live"].write(bytes(4), bytes(12))
+            self._maps[".data.live"].write(bytes(4), bytes(16))
         self.ring.close()
 
     def _leaving(self, index: int) -> bytes:

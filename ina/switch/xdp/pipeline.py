@@ -25,7 +25,7 @@ from ina.switch.ir.turns import Digest
 from ina.switch.match import TableKey
 from ina.switch.passes.tables import TablePlan
 from ina.switch.pipeline import Packets, Pipeline, Replicas
-from ina.switch.xdp.attached import AttachedPorts
+from ina.switch.xdp.attached import NO_LOSSES, AttachedPorts
 from ina.switch.xdp.libbpf import LOOPBACK, Map, Object, Programs
 from ina.switch.xdp.pin import Pin
 from ina.switch.xdp.pins import PinnedPrograms
@@ -257,14 +257,20 @@ class XdpPipeline(Pipeline):
     # -- at interfaces --
 
     def attach(
-        self, interfaces: Mapping[int, int], cpu_port: int, *, is_generic: bool = False
+        self,
+        interfaces: Mapping[int, int],
+        cpu_port: int,
+        *,
+        is_generic: bool = False,
+        losses: Mapping[int, float] = NO_LOSSES,
     ) -> int:
-        """From now on frames leave by interfaces, whose indices these are by port; returns the
-        program for each of them, which may be run in generic mode. Raises XdpError,
-        InvalidEntryError: a group cannot be."""
+        """From now on frames leave by interfaces, as :class:`AttachedPorts` has them; returns the
+        program for each of them. Raises XdpError, InvalidEntryError: a group cannot be."""
         kernel = self._alive()
         if self._attached is None:
-            self._attached = AttachedPorts(kernel, interfaces, cpu_port, is_generic=is_generic)
+            self._attached = AttachedPorts(
+                kernel, interfaces, cpu_port, is_generic=is_generic, losses=losses
+            )
             for group in sorted(self._attached.groups | self._groups.keys()):
                 replicas = self._groups.get(group, ())
                 self._attached.check(group, replicas)

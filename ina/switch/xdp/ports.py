@@ -55,8 +55,10 @@ class XdpPorts(PortSet):
 
     def open(self) -> None:
         """See :meth:`PortSet.open`. Nothing is attached yet."""
-        if self._impairment != Impairment():
-            raise InvalidPortError("device xdp makes no losses and no delays")
+        if self._impairment.delay_us:
+            raise InvalidPortError("device xdp makes no delays")
+        if self._impairment.loss_seed:
+            raise InvalidPortError("device xdp loses packets by chance, which has no seed")
         for spec in self._specs:
             if not isinstance(spec, AfPacketPort):
                 raise InvalidPortError(
@@ -80,7 +82,9 @@ class XdpPorts(PortSet):
         with self._lock:
             indices = {port: one.index for port, one in self._interfaces.items()}
             is_generic = self._mode is XdpMode.generic
-            program = pipeline.attach(indices, self._cpu_port, is_generic=is_generic)
+            lost = self._impairment
+            losses = {port: lost.port_loss.get(port, lost.loss_rate) for port in indices}
+            program = pipeline.attach(indices, self._cpu_port, is_generic=is_generic, losses=losses)
             if self._pin is not None:
                 pipeline.outlive(self._pin)
                 self._pin.drop_links(but=indices)

@@ -195,10 +195,38 @@ def test_what_is_no_port(port: Port, why: str) -> None:
         made.open()
 
 
-def test_it_loses_and_delays_nothing() -> None:
-    made = xdp_target(at_ports=True).ports([], names.CPU_PORT, Impairment(loss_rate=0.1))
-    with pytest.raises(InvalidPortError, match="makes no losses and no delays"):
+@pytest.mark.parametrize(
+    ("impairment", "why"),
+    [
+        (Impairment(delay_us=1), "device xdp makes no delays"),
+        (Impairment(loss_rate=0.1, loss_seed=1), "by chance, which has no seed"),
+    ],
+)
+def test_it_delays_nothing_and_draws_from_no_seed(impairment: Impairment, why: str) -> None:
+    made = xdp_target(at_ports=True).ports([], names.CPU_PORT, impairment)
+    with pytest.raises(InvalidPortError, match=why):
         made.open()
+
+
+@pytest.mark.parametrize("lossy", [1, 2])
+def test_a_port_loses_what_it_is_to_lose(links: Links, pool: Pipeline, lossy: int) -> None:
+    """At port 1 as it comes, at port 2 as it leaves."""
+    pool.insert(DMAC, [Exact(MAC)], FORWARD, [2])
+    specs = [AfPacketPort(port, end) for port, end in links.switch_ends.items()]
+    impairment = Impairment(loss_rate=0.0, port_loss={lossy: 0.3})
+    made = xdp_target(at_ports=True).ports(specs, names.CPU_PORT, impairment)
+    made.open()
+    made.start()
+    try:
+        made.install(pool)
+        for _ in range(20):
+            for _ in range(50):
+                links.wire.send(1, frame(MAC))
+        came = sum(data == frame(MAC) for _, data in links.wire.receive(0.2))
+        assert 600 < came < 800
+    finally:
+        made.stop()
+        made.close()
 
 
 def test_an_interface_without_native_programs_wants_generic_mode(

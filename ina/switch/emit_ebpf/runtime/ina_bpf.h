@@ -47,8 +47,16 @@ struct {
     int (*type)[MAP_RINGBUF];
     int (*max_entries)[1 << 20];
 } ina_controller SEC(".maps"); /* frames for it: what finds it full is lost */
-/* Whether interfaces are attached, the controller's port, and whether in generic mode. */
-volatile uint32_t ina_live[3] SEC(".data.live");
+/* Whether interfaces are attached, the controller's port, whether in generic mode, whether some lose
+ * frames on purpose. */
+volatile uint32_t ina_live[4] SEC(".data.live");
+INA_MAP(ina_losses, MAP_ARRAY, 4, 4, INA_PORTS, 0); /* by port: how many of 2^32 frames, each way */
+
+INA_INLINE bool ina_loses(uint32_t port) {
+    if (!ina_live[3]) return false;
+    const uint32_t *const of_all = bpf_map_lookup_elem(&ina_losses, &port);
+    return of_all && bpf_get_prandom_u32() < *of_all;
+}
 
 /* In generic mode a frame's copies come without what stands in front of it; but its processor makes
  * all of them before it takes another frame. */

@@ -36,6 +36,7 @@ static long (*bpf_ringbuf_output)(const void *ring, const void *data, uint64_t s
 static void *(*bpf_map_lookup_elem)(const void *map, const void *key) = (void *)1;
 static uint64_t (*bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188;
 static uint64_t (*bpf_ktime_get_ns)(void) = (void *)5;
+static uint32_t (*bpf_get_prandom_u32)(void) = (void *)7;
 static long (*bpf_xdp_adjust_head)(struct xdp_md *ctx, int delta) = (void *)44;
 static long (*bpf_xdp_adjust_meta)(struct xdp_md *ctx, int delta) = (void *)54;
 static long (*bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
