@@ -1,7 +1,7 @@
 # `make demo` and `make test` are each enough on a fresh machine with Python 3.10+, cc and make.
 # Everything lands in $(VENV); stamps there make a second run start at once.
 .DEFAULT_GOAL := help
-.PHONY: FORCE help venv wheel release demo docs test test-long test-sanitized fuzz fuzz-parsers durations test-bmv2 \
+.PHONY: FORCE help venv wheel wheel-arm release demo docs test test-long test-arm test-sanitized fuzz fuzz-parsers durations test-bmv2 \
 	bench-guard bench-record lines \
 	lint python-lint native-lint generated types format constraints \
 	clean distclean
@@ -52,6 +52,13 @@ venv: $(VENV)/.built  ## make the environment and build the extension
 wheel: $(VENV)/.tools  ## build dist/ina-*.whl for this Python, to be installed elsewhere
 	@mkdir -p dist && PATH="$(abspath $(VENV))/bin:$$PATH" $(pip) wheel --no-build-isolation --no-deps -w dist .
 	@ls dist/*.whl
+
+# SUITE=trixie for Python 3.12 and later. Nothing of this machine's environment changes.
+wheel-arm: $(VENV)/.tools  ## build dist/ina-*-linux_aarch64.whl with a cross compiler, for 64-bit ARM
+	@tools/arm.sh wheel $(py)
+
+test-arm: $(VENV)/.tools  ## that wheel under qemu-user: conformance, kernels, WorkerCore (ARGS="-k name")
+	@tools/arm.sh test $(py) $(ARGS)
 
 release: $(VENV)/.tools  ## sdist and wheels in dist/, each tried in a fresh environment (ARGS="--python PATH ...")
 	@$(py) tools/release.py $(ARGS)

@@ -69,6 +69,27 @@ def test_tools_of_tests_are_optional(bare_path: Path) -> None:
     assert result.stdout == f"note: tests that need {wanted} will be skipped\n"
 
 
+def test_without_a_cross_compiler_and_qemu_arm_names_them(bare_path: Path) -> None:
+    stub(bare_path, "mmdebstrap", "")
+    result = machine(bare_path, "arm")
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
+    assert "apt-get install g++-aarch64-linux-gnu qemu-user" in result.stderr
+    for name in ("aarch64-linux-gnu-g++", "qemu-aarch64-static"):  # of qemu-user-static
+        stub(bare_path, name, "")
+    assert "qemu-user" not in machine(bare_path, "arm").stderr
+
+
+def test_on_arm_itself_there_is_nothing_to_emulate(tmp_path: Path) -> None:
+    stub(tmp_path, "uname", "echo aarch64")
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    result = subprocess.run(
+        [ROOT / "tools/arm.sh", "test", sys.executable], env={"PATH": path, "HOME": str(tmp_path)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "error: this machine is 64-bit ARM itself: make wheel, make test\n"
+
+
 def test_nothing_is_said_when_nothing_is_missing(bare_path: Path) -> None:
     stub(bare_path, "c++", "")
     result = machine(bare_path, "build", sys.executable)

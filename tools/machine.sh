@@ -4,9 +4,10 @@
 #   tools/machine.sh test           tools that some tests use; without them those tests skip
 #   tools/machine.sh bmv2           Mininet and what its tests use: exit 2 where it cannot run; names
 #                                   what only a build from source gives (BMv2, p4c)
+#   tools/machine.sh arm            cross compiler, QEMU and what unpacks a Debian: exit 2 where one stays missing
 #   tools/machine.sh fuzz           clang with libFuzzer and the sanitizers: exit 2 where it stays missing
 set -eu
-what=${1:?build, test, bmv2 or fuzz}
+what=${1:?build, test, bmv2, arm or fuzz}
 python=${2:-python3}
 
 missing=""
@@ -37,6 +38,11 @@ elif [ "$what" = bmv2 ]; then
     for tool in iperf3 ethtool; do command -v $tool >/dev/null || want $tool; done
     command -v nft >/dev/null || want nftables
     command -v ping >/dev/null || want iputils-ping
+elif [ "$what" = arm ]; then
+    command -v aarch64-linux-gnu-g++ >/dev/null || want g++-aarch64-linux-gnu
+    command -v qemu-aarch64 >/dev/null || command -v qemu-aarch64-static >/dev/null || want qemu-user
+    command -v mmdebstrap >/dev/null || want mmdebstrap
+    [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || want debian-archive-keyring
 elif [ "$what" = fuzz ]; then
     # Debian's clang++ has its version in its name, and libFuzzer is in a package of its own. Newer
     # ones have the processor in the folder's name, not the file's.
