@@ -1,5 +1,5 @@
-/* Contributions to one job, one after another, made in the kernel: to a program that is measured, or
- * out to the switch's ports. VALUES, WORKERS and SLOTS are macros.
+/* Contributions to one job, one after another, made in the kernel: to a program that is measured,
+ * or out to the switch's ports. VALUES, WORKERS and SLOTS are macros.
  */
 #include "ina_kernel.h"
 
@@ -11,7 +11,7 @@ struct head {
 };
 INA_MAP_OF(heads, MAP_ARRAY, struct head, ROUND); /* of one round's frames, the first of each slot
                                                      first */
-INA_MAP(turns, MAP_ARRAY, 4, 8, 1, 0); /* that were; one thread makes them */
+INA_MAP(turns, MAP_ARRAY, 4, 8, 1, 0);            /* that were; one thread makes them */
 INA_MAP(programs, MAP_PROG_ARRAY, 4, 4, 1, 0);
 INA_MAP(ways, MAP_DEVMAP, 4, 4, WORKERS, 0); /* by worker: the interface that it sends by */
 

@@ -13,7 +13,7 @@ class StateBlock(Memory):
     """``state *S``, whose mutex is held."""
 
     entry_type = "ina_slot *"
-    most_hash_bytes = 2048
+    most_hash_bytes = 4608
     payload = "p->data + p->offset, p->length - p->offset"
 
     @staticmethod

@@ -10,7 +10,8 @@
 #define INA_HASH INA_INLINE
 #define INA_IF_ODD(x, value) ((value) * ((x) & 1)) /* the verifier takes a mask for a branch */
 #else
-#define INA_HASH_MAX_BYTES 2048
+#include "ina_crc.h"
+#define INA_HASH_MAX_BYTES 4608 /* 1,024 values and the headers around them */
 #define INA_HASH static inline
 #define INA_IF_ODD(x, value) ((x) & 1 ? (value) : 0)
 #endif
@@ -39,6 +40,11 @@ INA_INLINE void ina_bits_put(ina_bits *out, size_t width, ina_u128 value) {
 #else
 #define INA_HASH_LENGTH(in) (((in)->bits + 7) / 8)
 INA_INLINE void ina_bits_put(ina_bits *out, size_t width, ina_u128 value) {
+    if (out->bits % 8 == 0 && width % 8 == 0 && width <= 64) {
+        ina_store(out->bytes + out->bits / 8, width / 8, (uint64_t)value);
+        out->bits += width;
+        return;
+    }
     const size_t last = (out->bits + width + 7) / 8;
     for (size_t i = (out->bits + 7) / 8; i < last; i++) out->bytes[i] = 0;
     ina_store_bits(out->bytes, out->bits, width, value);
@@ -81,11 +87,30 @@ INA_HASH uint64_t ina_hash_crc(const ina_bits *in, uint32_t polynomial, uint32_t
     return crc ^ finish;
 }
 
+#ifdef __bpf__
+#define ina_crc32_of(in) ina_hash_crc(in, 0xedb88320u, 0xffffffffu, 0xffffffffu)
+#else
+#define ina_crc32_of(in) (uint32_t)~ina_crc32(0xffffffffu, (in)->bytes, INA_HASH_LENGTH(in))
+/* Values that stand one behind the other in memory. */
+#define INA_BITS_PUT_ARRAY(width)                                                                  \
+    INA_INLINE void ina_bits_put_array_##width(ina_bits *out, const uint##width##_t *from,         \
+                                               size_t count) {                                     \
+        if (out->bits % 8 == 0) {                                                                  \
+            ina_store_array_##width(out->bytes + out->bits / 8, from, count);                      \
+            out->bits += width * count;                                                            \
+            return;                                                                                \
+        }                                                                                          \
+        for (size_t i = 0; i < count; i++) ina_bits_put(out, width, from[i]);                      \
+    }
+INA_BITS_PUT_ARRAY(8)
+INA_BITS_PUT_ARRAY(16)
+INA_BITS_PUT_ARRAY(32)
+INA_BITS_PUT_ARRAY(64)
+#endif
+
 INA_HASH uint64_t ina_hash_crc16(const ina_bits *in) { return ina_hash_crc(in, 0xa001, 0, 0); }
 
-INA_HASH uint64_t ina_hash_crc32(const ina_bits *in) {
-    return ina_hash_crc(in, 0xedb88320u, 0xffffffffu, 0xffffffffu);
-}
+INA_HASH uint64_t ina_hash_crc32(const ina_bits *in) { return ina_crc32_of(in); }
 
 INA_HASH uint64_t ina_hash_xor16(const ina_bits *in) {
     uint64_t x = 0;

@@ -47,8 +47,8 @@ struct {
     int (*type)[MAP_RINGBUF];
     int (*max_entries)[1 << 20];
 } ina_controller SEC(".maps"); /* frames for it: what finds it full is lost */
-/* Whether interfaces are attached, the controller's port, whether in generic mode, whether some lose
- * frames on purpose. */
+/* Whether interfaces are attached, the controller's port, whether in generic mode, whether some
+ * lose frames on purpose. */
 volatile uint32_t ina_live[4] SEC(".data.live");
 INA_MAP(ina_losses, MAP_ARRAY, 4, 4, INA_PORTS, 0); /* by port: how many of 2^32 frames, each way */
 
