@@ -65,6 +65,13 @@ def test_an_option_of_running_a_switch_is_refused_before_a_command(capsys: Captu
     assert said.startswith("error: --device-id belongs behind the command show")
 
 
+@pytest.mark.parametrize("option", ["--pin=a", "--xdp-mode=native"])
+def test_options_of_device_xdp_are_refused_of_another(option: str, capsys: Capture) -> None:
+    assert main.run(["switch", option]) == 2
+    name = option.partition("=")[0]
+    assert capsys.readouterr().err == f"error: {name} belongs to --device xdp\n"
+
+
 def test_status_shows_every_controller(fake: FakeController, address: str, capsys: Capture) -> None:
     standby = FakeController()
     standby.refuse = (grpc.StatusCode.UNAVAILABLE, "standby")

@@ -13,6 +13,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -43,24 +44,36 @@ class Pin(Keeper):
         is pinned cannot be taken over."""
         self.name = check_name(name)
         self._folder = pins.folder_of(name)
-        self._lock = lock(name)
-        if self._lock is None:
+        self._held = ExitStack()
+        held = lock(name)
+        if held is None:
             raise PinError(f"pin {name}: {holder(name)} runs it")
+        self._held.callback(os.close, held)
+        self._mode = mode
         self._next: int | None = None
         """What was pinned since, and is to be the current one."""
+        self._next_program = 0
         try:
-            self._open(mode)
+            with self._errors():
+                # Not synchronous: it need not outlive the kernel.
+                self._state = sqlite3.connect(
+                    self._checked_state(), isolation_level=None, check_same_thread=False
+                )
+            self._held.callback(self._state.close)
+            self._check()
+            self._sweep()
         except BaseException:
             self.close()
             raise
 
-    def _open(self, mode: XdpMode) -> None:
+    def _checked_state(self) -> Path:
         path = state_path(self.name)
         if not path.exists() and self._folder.exists() and any(self._folder.iterdir()):
             raise self.foreign(f"is none that {path} tells of")
+        return path
+
+    def _check(self) -> None:
         with self._errors():
-            # Not synchronous: it need not outlive the kernel.
-            self._state = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._state.execute("PRAGMA synchronous = OFF")
             self._state.executescript(_TABLES)
         if self._fact("config") is not None and not self._generation(self._current).exists():
@@ -70,10 +83,8 @@ class Pin(Keeper):
         if self._fact("config") is not None:
             if self._fact("layout") != layout_digest():
                 raise self.foreign("is of another version of ina")
-            if self._fact("mode") != mode.value:
+            if self._fact("mode") != self._mode.value:
                 raise self.foreign(f"runs in {self._fact('mode')} mode")
-        self._mode = mode
-        self._sweep()
 
     # -- what is pinned --
 
@@ -156,11 +167,7 @@ class Pin(Keeper):
 
     def close(self) -> None:
         """Idempotent."""
-        held, self._lock = self._lock, None
-        if held is not None:
-            with contextlib.suppress(AttributeError):  # it was not opened
-                self._state.close()
-            os.close(held)
+        self._held.close()
 
     def __enter__(self) -> Pin:
         return self

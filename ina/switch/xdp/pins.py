@@ -125,7 +125,14 @@ def remove_link(path: Path) -> None:
 
 def remove(folder: Path) -> list[str]:
     """Links first, then programs and maps; returns what it was, as paths in it. Idempotent. Raises
-    OSError, :class:`XdpError`."""
+    :class:`PinError`, :class:`XdpError`."""
+    try:
+        return _remove(folder)
+    except OSError as error:
+        raise PinError(f"{folder}: {error.strerror}") from None
+
+
+def _remove(folder: Path) -> list[str]:
     gone = []
     for path in links(folder).values():
         remove_link(path)
