@@ -52,6 +52,7 @@ def change_of(forwarding: Forwarding, update: p4r.Update) -> Change | None:
 
 def restore(forwarding: Forwarding, entities: Iterable[bytes]) -> None:
     """Makes tables and groups, which are as at power-on, have what :func:`entities_of` told.
+    Default actions that were not told stay the program's.
 
     Raises InaError: the program has no place for it.
     """
@@ -61,7 +62,7 @@ def restore(forwarding: Forwarding, entities: Iterable[bytes]) -> None:
         wanted[_key(entity)] = entity
     there = {_key(entity): entity for entity in _changeable(forwarding)}
     for key, entity in there.items():
-        if key not in wanted:
+        if key not in wanted and not entity.table_entry.is_default_action:
             forwarding.write(p4r.Update(type=p4r.Update.DELETE, entity=entity))
     for key, entity in wanted.items():
         kind = p4r.Update.MODIFY if key in there else p4r.Update.INSERT
