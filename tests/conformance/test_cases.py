@@ -59,7 +59,7 @@ DEVICES = {
         for case in of_mode(SHARED_CASES)
         if (case.values != LARGEST if LONG else case.values == SMALLEST and case.mode != names.POOL)
     ],
-    "xdp_stream": of_mode(STREAM_CASES)
+    "xdp_stream": [case for case in of_mode(STREAM_CASES) if case.values != LARGEST]
     if LONG
     else [
         case for case in STREAM_CASES if case.values == SMALLEST and case.name.startswith("stream/")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -165,3 +166,16 @@ def test_what_egress_reads_of_ingress_is_carried() -> None:
     assert found.headers == ("packet_in", "ethernet", "ipv4", "udp", "ina", "values")
     fields = {ref.field.rpartition(".")[2] for ref in found.fields}
     assert fields == {"is_ours", "job_index", "receiver", "worker", "kind", "ingress_port"}
+
+
+def test_a_checksum_of_a_header_that_is_not_sent_needs_nothing() -> None:
+    """Its own is of no use; what egress itself reads of such a header is refused, with its line."""
+    program = of("checksum").program
+    unsent = carried(replace(program, deparse=())).fields
+    assert unsent == carried(replace(program, deparse=(), checksums=())).fields
+    pool = plan_of(names.POOL).program
+    kept = tuple(it for it in pool.deparse if it != "ina")
+    with pytest.raises(
+        UnsupportedProgramError, match=r"ina\.\w+ in egress, which is in no frame at \w+\.p4:\d+$"
+    ):
+        carried(replace(pool, deparse=kept))

@@ -45,7 +45,7 @@ class Entry:
     priority: int
     keys: tuple[tuple[str, str], ...]
     action: str
-    params: tuple[str, ...]
+    params: tuple[tuple[str, str], ...]
     is_default: bool = False
 
 
@@ -115,7 +115,8 @@ def _add(script: Script, rest: str) -> None:
     words = found[2].split()
     priority = int(words.pop(0)) if words and ":" not in words[0] else 0
     keys = tuple((key, value) for key, _, value in (word.rpartition(":") for word in words))
-    params = tuple(it.partition(":")[2].strip() for it in found[4].split(",") if it.strip())
+    said = (it.partition(":") for it in found[4].split(",") if it.strip())
+    params = tuple((name.strip(), value.strip()) for name, _, value in said)
     script.entries.append(Entry(found[1], priority, keys, found[3], params))
 
 
@@ -185,7 +186,8 @@ def _write(script: Script, pipeline: Pipeline) -> None:
     for entry in script.entries:
         table = _named(entry.table, program.tables)
         action = _named(entry.action, program.possible_actions(table))
-        params = [int(value, 0) for value in entry.params]
+        values = dict(entry.params)
+        params = [int(values[param.name], 0) for param in action.params]
         if entry.is_default:
             pipeline.set_default(table.name, action.name, params)
             continue
