@@ -21,8 +21,12 @@ MODES = {names.POOL: "", names.SHARED: "_shared", names.STREAM: "_stream"}
 
 @pytest.mark.parametrize(
     ("mode", "values"),
-    [(names.POOL, 64), (names.SHARED, 64), (names.STREAM, 64)]
-    + ([(names.POOL, 256), (names.POOL, 360), (names.SHARED, 256)] if LONG else []),
+    [(names.POOL, 64), (names.SHARED, 64)]
+    + (
+        [(names.STREAM, 64), (names.POOL, 256), (names.POOL, 360), (names.SHARED, 256)]
+        if LONG
+        else []
+    ),
 )
 def test_no_difference(mode: str, values: int, request: pytest.FixtureRequest) -> None:
     soft: Device = request.getfixturevalue(f"soft{MODES[mode]}")

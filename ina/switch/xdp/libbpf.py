@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import mmap
 import os
 from abc import ABC, abstractmethod
 from collections import deque
@@ -284,14 +285,18 @@ class Object(Programs):
         lib = library()
         self._handle: int | None = _opened(path)
         programs = _each(self._handle, "bpf_object__next_program")
+        log = (ctypes.c_char * _LOG_BYTES).from_buffer(mmap.mmap(-1, _LOG_BYTES))
         for one in programs:
+            lib.bpf_program__set_log_buf(
+                one, log, _LOG_BYTES
+            )  # if it is refused, it is tried again
             if without(lib.bpf_program__name(one).decode()):
                 lib.bpf_program__set_autoload(one, False)
         code = lib.bpf_object__load(self._handle)
         if code:
             lib.bpf_object__close(self._handle)
             self._handle = None
-            raise _why_refused(path, -code)
+            raise _why_refused(path, -code, log.value)
         named = {lib.bpf_program__name(it).decode(): lib.bpf_program__fd(it) for it in programs}
         super().__init__(named, _maps(self._handle))
 
@@ -332,18 +337,9 @@ def _each(handle: int | None, function: str) -> list[int]:
     return found
 
 
-def _why_refused(path: Path, number: int) -> XdpError:
-    """Once more, with the verifier's log."""
-    lib, handle = library(), _opened(path)
-    log = ctypes.create_string_buffer(_LOG_BYTES)
-    try:
-        for program in _each(handle, "bpf_object__next_program"):
-            lib.bpf_program__set_log_buf(program, log, _LOG_BYTES)
-            lib.bpf_program__set_log_level(program, 1)
-        lib.bpf_object__load(handle)
-    finally:
-        lib.bpf_object__close(handle)
-    said = log.value.decode("utf-8", "replace").strip()
+def _why_refused(path: Path, number: int, log: bytes) -> XdpError:
+    """``log``: the verifier's, of the last program that it looked at."""
+    said = log.decode("utf-8", "replace").strip()
     if not said:
         return XdpError(f"the kernel refuses {path.name}: {os.strerror(number)}")
     lines = [line for line in said.splitlines() if not line.startswith("processed ")]
