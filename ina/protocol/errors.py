@@ -29,5 +29,13 @@ class ValueCountError(PacketError):
     """A value_count that is neither 0 nor what this build carries."""
 
 
+class ForeignPacketError(PacketError):
+    """Another protocol's packet, where one of RoCEv2 is expected."""
+
+
+class IcrcError(PacketError):
+    """The invariant CRC at a packet's end is not that of the packet."""
+
+
 class FieldRangeError(InvalidInputError):
     """A header field was given a number that does not fit its bits."""
