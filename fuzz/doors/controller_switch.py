@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Sequence
 
 from ina.controller.switches.plan import JobPlan
 from ina.controller.switches.reconcile import SwitchState
-from ina.tables.values import Count, Counter, Entry, Group, Item, Match, PortState
+from ina.tables.values import Count, Counter, Entry, Group, Item, Match, PortDrop, PortState
 
 
 class ObedientSwitch:
@@ -69,5 +69,9 @@ class ObedientSwitch:
         return []
 
     async def read_ports(self) -> list[PortState]:
+        """None."""
+        return []
+
+    async def read_port_drops(self) -> list[PortDrop]:
         """None."""
         return []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from itertools import takewhile
 
 from ina.switch.emit.code import Code
 from ina.switch.emit.layout import Layout
@@ -13,6 +15,7 @@ from ina.switch.ir.expr import FieldRef
 from ina.switch.ir.ranges import range_of
 from ina.switch.ir.stmt import Hash, HashInput
 from ina.switch.passes.sending import ChecksumPlan
+from ina.switch.passes.storage import array_names
 
 
 def emit_hash(to: Code, stmt: Hash) -> None:
@@ -38,10 +41,40 @@ def emit_bits(to: Code, inputs: tuple[HashInput, ...]) -> None:
         raise UnsupportedProgramError(f"a hash over more than {most} bytes")
     to.layout.memory.bits(to.out, to.layout.frame)
     to.out.line("bits->bits = 0;")
-    for item in inputs:
+    at = 0
+    while at < len(inputs):
+        item = inputs[at]
         guard = f"if ({to.layout.valid(item.header)}) " if item.header else ""
+        run = _run(to.layout, inputs[at:])
+        if run is not None:
+            width, first, count = run
+            to.out.line(f"{guard}ina_bits_put_array_{width}(bits, &{first}, {count});")
+            at += count
+            continue
         value = to.expr.stored(item.value, item.width_bits)
         to.out.line(f"{guard}ina_bits_put(bits, {item.width_bits}, {value});")
+        at += 1
+
+
+def _run(layout: Layout, inputs: tuple[HashInput, ...]) -> tuple[int, str, int] | None:
+    """As many inputs as stand one behind the other in an array: its elements' width, the first of
+    them, and how many; None: the first one is alone."""
+    ref = inputs[0].value
+    if not layout.memory.puts_arrays or type(ref) is not FieldRef:
+        return None
+    types = layout.type_of(ref.header)
+    for array in types.arrays:
+        names = array_names(types.storage.type, array)
+        if ref.field not in names:
+            continue
+        rest = names[names.index(ref.field) :]
+        wanted = (replace(inputs[0], value=replace(ref, field=name)) for name in rest)
+        count = sum(
+            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(wanted, inputs, strict=False))
+        )
+        if count > 1:
+            return array.width_bits, layout.field(ref, late=False), count
+    return None
 
 
 def csum16_terms(to: Code, inputs: tuple[HashInput, ...]) -> list[tuple[str, str]] | None:

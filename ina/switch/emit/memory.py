@@ -17,6 +17,8 @@ class Memory(ABC):
 
     entry_type: str
     """A pointer to a table's entry, as C declares it."""
+    puts_arrays = False
+    """Whether values of an array go into a hash at once."""
     most_hash_bytes: int
     """INA_HASH_MAX_BYTES of runtime/ina_hash.h."""
     payload: str

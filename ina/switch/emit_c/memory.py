@@ -14,6 +14,7 @@ class StateBlock(Memory):
 
     entry_type = "ina_slot *"
     most_hash_bytes = 4608
+    puts_arrays = True
     payload = "p->data + p->offset, p->length - p->offset"
 
     @staticmethod

@@ -17,6 +17,7 @@ from ina.switch.ir.walk import pipeline_parts
 from ina.switch.passes.copies import Changed, changed_by_egress, counts_length
 from ina.switch.passes.early import early_tables
 from ina.switch.passes.entry_fields import EntryFields, entry_fields
+from ina.switch.passes.forward import forward_program
 from ina.switch.passes.fusion import RegisterGroup, fuse
 from ina.switch.passes.late_arrays import LateArray, find_late_arrays
 from ina.switch.passes.late_fields import LateFields, late_fields
@@ -144,7 +145,7 @@ def make_plan(program: Program, *, main_path: bool = True) -> Plan:
 
     Raises UnsupportedProgramError.
     """
-    program = reroll_program(program)
+    program = reroll_program(forward_program(program))
     uses = find_uses(program)
     types = store_headers(program, uses)
     groups = fuse(program)

@@ -20,6 +20,7 @@ from ina.switch.ir.program import Program
 from ina.switch.ir.source import Source
 from ina.switch.ir.stmt import Apply, Block, If, Loop, RegisterRef, Stmt
 from ina.switch.ir.walk import all_parts, walk
+from ina.switch.passes.blocks import change_blocks
 from ina.switch.passes.effect_places import OWN, Effects, Kind, field_of
 from ina.switch.passes.effects import effects, is_invariant, of_iteration, read_by_switch
 
@@ -30,24 +31,7 @@ MAX_PERIOD = 12
 
 def reroll_program(program: Program) -> Program:
     """The same program with loops where it had been unrolled."""
-    roller = _Roller(program)
-    used = {action.index for table in program.tables for action in table.actions}
-    actions = tuple(
-        replace(action, body=roller.block(action.body)) if action.index in used else action
-        for action in program.actions
-    )
-    by_index = {action.index: action for action in actions}
-    tables = tuple(
-        replace(table, actions=tuple(by_index[action.index] for action in table.actions))
-        for table in program.tables
-    )
-    return replace(
-        program,
-        actions=actions,
-        tables=tables,
-        ingress=roller.block(program.ingress),
-        egress=roller.block(program.egress),
-    )
+    return change_blocks(program, _Roller(program).block)
 
 
 class _Roller:
