@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 from ina.switch.c_target import cache
+from ina.switch.emit.frame import IN_PLACE
 from ina.switch.emit.layout import Layout
-from ina.switch.emit_c.memory import IN_PLACE, StateBlock
+from ina.switch.emit_c.memory import StateBlock
 from ina.switch.passes.plan import make_plan
 from ina.switch.pipeline import Pipeline
 from ina.switch.server import SoftSwitch
