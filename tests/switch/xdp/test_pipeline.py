@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,10 +26,13 @@ from ina.switch.targets import xdp_target
 from ina.switch.xdp import libbpf
 from ina.switch.xdp.compile import find_clang
 from ina.switch.xdp.libbpf import Object, RefusedError, XdpError
+from ina.switch.xdp.pipeline import XdpPipeline
 from ina.testing.devices import open_device
 from ina.testing.soft_device import cannot_run_xdp
 from tests.switch.emit_c.conftest import PROGRAMS
+from tests.switch.ir.small import PORTS, field, number, op, small_program
 
+HOUR_US = 3600 * 10**6
 FORWARD = "PoolIngress.forwarding.forward"
 DMAC, LPM = "PoolIngress.forwarding.dmac", "PoolIngress.forwarding.ipv4_lpm"
 
@@ -39,6 +44,25 @@ def pool() -> Iterator[Pipeline]:
     """In the kernel."""
     with xdp_target().load(compiled(64).bmv2_json) as pipeline:
         yield pipeline
+
+
+@needs_kernel
+@pytest.mark.parametrize("hours", [0, 1])
+def test_its_clock_begins_when_it_is_switched_on(
+    hours: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not when the machine is: mode shared takes slots that nobody has used for old."""
+    began_ns = time.monotonic_ns() - hours * HOUR_US * 1000
+    monkeypatch.setattr(f"{XdpPipeline.__module__}.time.monotonic_ns", lambda: began_ns)
+    now = field("standard_metadata", "ingress_global_timestamp")
+    program = small_program(
+        op("register_write", {"type": "register_array", "value": "seen"}, number(0), now),
+        standard=PORTS | {"ingress_global_timestamp": 48},
+        register_arrays=[{"name": "seen", "id": 0, "size": 1, "bitwidth": 48}],
+    )
+    with xdp_target(tmp_path).load(json.dumps(program)) as pipeline:
+        pipeline.process(1, bytes(60))
+        assert pipeline.register("seen", 0) // HOUR_US == hours
 
 
 @needs_kernel
@@ -111,10 +135,10 @@ def test_two_prefixes_of_one_address_are_two_entries(pool: Pipeline) -> None:
 
 @needs_kernel
 def test_registers_are_read_and_written_as_they_lie(pool: Pipeline) -> None:
-    for number, register in enumerate(pool.program.registers):
-        pool.set_register(register.name, register.size - 1, (1 << 64) - 1 - number)
-    for number, register in enumerate(pool.program.registers):
-        wanted = ((1 << 64) - 1 - number) % (1 << register.width_bits)
+    for place, register in enumerate(pool.program.registers):
+        pool.set_register(register.name, register.size - 1, (1 << 64) - 1 - place)
+    for place, register in enumerate(pool.program.registers):
+        wanted = ((1 << 64) - 1 - place) % (1 << register.width_bits)
         assert pool.register(register.name, register.size - 1) == wanted, register.name
         assert pool.register(register.name, 0) == 0
         pool.set_register(register.name, register.size - 1, 0)
