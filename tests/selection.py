@@ -54,6 +54,8 @@ _MISSING: dict[str, Callable[[], str]] = {
 
 SWITCHES = ("soft", pytest.param("bmv2", marks=pytest.mark.bmv2))
 """For tests of either."""
+EMULATED = (*SWITCHES, pytest.param("xdp", marks=pytest.mark.long))
+"""For tests of ``ina emulate`` with any switch."""
 
 NOT_RUN = pytest.StashKey[dict[str, int]]()
 """How many tests were not collected, by reason."""

@@ -21,7 +21,7 @@ from ina.emulate.capture import capture_command
 from ina.emulate.errors import EmulationError
 from ina.emulate.processes import Logged, environment
 from ina.emulate.switches import Switches
-from ina.emulate.topology import Topology
+from ina.emulate.topology import Topology, check_capture
 from ina.errors import DeadlineError
 from ina.netns import within
 from ina.p4.names import DEFAULT_MODE
@@ -91,6 +91,8 @@ def emulate(
     :class:`EmulationError`, :class:`UnavailableError` (one of this name runs),
     :class:`MissingToolError`, :class:`TopologyError`, :class:`DeadlineError`.
     """
+    if pcap:
+        check_capture(topology)
     namespaces.require_privileges()
     nodes.require_switches(topology)
     config = nodes.controller_config(topology) if topology.aggregators else None

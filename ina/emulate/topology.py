@@ -188,6 +188,15 @@ def check_loss(topology: Topology) -> None:
             raise TopologyError(f"{topology.source}: links[{index}].loss_rate: {how}")
 
 
+def check_capture(topology: Topology) -> None:
+    """What the kernel's switch takes, a capture at its ports does not see. Raises
+    :class:`TopologyError`."""
+    for switch in topology.switches:
+        if switch.kind == "xdp":
+            how = "frames at its ports are captured by nobody; capture at a host's eth0 instead"
+            raise TopologyError(f"{topology.source}: --pcap: switch {switch.name} is XDP's: {how}")
+
+
 def derived_mac(address: IPv4Address) -> str:
     """02:00 and the IPv4 address, as the controller derives it."""
     return "02:00:" + ":".join(f"{byte:02x}" for byte in address.packed)

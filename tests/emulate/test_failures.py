@@ -19,7 +19,7 @@ from ina.errors import InvalidInputError
 from ina.fabric.outages import Down
 from ina.netns import within
 from tests.emulate.two_jobs import EXAMPLE, ONE, SUM, TRAIN, TWO, ended, train
-from tests.selection import SWITCHES
+from tests.selection import EMULATED
 from tests.worlds.processes.emulations import call, forwarding_of, left, need, new_name, up
 from tests.worlds.processes.forks import Running
 from tests.worlds.processes.stand_ins import python
@@ -91,7 +91,7 @@ def test_what_is_no_part_of_it_cannot_fail(tmp_path: Path, monkeypatch: pytest.M
     assert remains.asked_down("n") == frozenset()
 
 
-@pytest.mark.parametrize("kind", SWITCHES)
+@pytest.mark.parametrize("kind", EMULATED)
 def test_hosts_reach_each_other_around_what_has_failed(kind: str, tmp_path: Path) -> None:
     """Over TCP, and sums of a job: before, without a spine, without a link, and mended."""
     need(kind)

@@ -236,7 +236,7 @@ def test_hosts_reach_each_other_and_every_switch(kind: str, tmp_path: Path) -> N
     }
 
 
-@pytest.mark.parametrize("kind", SWITCHES)
+@pytest.mark.parametrize("kind", [*SWITCHES, "xdp"])
 def test_racks_of_unequal_sizes_sum_exactly_and_the_fabric_tells_where(
     kind: str, tmp_path: Path
 ) -> None:

@@ -60,7 +60,7 @@ def test_without_root_it_says_so(
     assert run(["emulate", "check", str(star(tmp_path, 2))]) == 0
 
 
-@pytest.mark.parametrize("kind", SWITCHES)
+@pytest.mark.parametrize("kind", [*SWITCHES, "xdp"])
 def test_hosts_sum_exactly_and_nothing_is_left(kind: str, tmp_path: Path) -> None:
     need(kind)
     name = new_name()

@@ -14,7 +14,7 @@ from ina.emulate.load import load_topology
 from ina.netns import command
 from ina.protocol.spec import UDP_PORT
 from tests.emulate.stream import STREAM
-from tests.selection import SWITCHES
+from tests.selection import EMULATED
 from tests.worlds.processes.emulations import ALL_REDUCE, call, left, need, new_name, star, up
 from tests.worlds.processes.stand_ins import python
 
@@ -103,7 +103,7 @@ def test_the_kernel_shapes_both_ends(links: tuple[str, Path]) -> None:
         assert queue["options"]["rate"] == 400_000 // 8
 
 
-@pytest.mark.parametrize("kind", SWITCHES)
+@pytest.mark.parametrize("kind", EMULATED)
 def test_tcp_crosses_the_switch_unharmed(kind: str, tmp_path: Path) -> None:
     """The kernel must not leave checksums or segments to a card that is not there."""
     need(kind)
@@ -120,7 +120,7 @@ def test_tcp_crosses_the_switch_unharmed(kind: str, tmp_path: Path) -> None:
     assert left(name) == {}
 
 
-@pytest.mark.parametrize("kind", SWITCHES)
+@pytest.mark.parametrize("kind", EMULATED)
 def test_sums_are_exact_over_several_switches(kind: str, tmp_path: Path) -> None:
     """h1's contributions cross forwarding switches; on the soft switch some are lost there.
 

@@ -98,7 +98,7 @@ def test_bmv2_gets_a_small_window_unless_the_file_says_otherwise(tmp_path: Path)
     assert (config.switch.window_limit, config.switch.values) == (64, 64)
 
 
-@pytest.mark.parametrize("kind", SWITCHES)
+@pytest.mark.parametrize("kind", [*SWITCHES, "xdp"])
 def test_a_link_bears_the_largest_build(kind: SwitchKind, tmp_path: Path) -> None:
     text = RACKS.replace("{ loss_rate = 0.5 }", "{}").replace("loss_rate = 0.1", "")
     network = with_kind(load(tmp_path, text + "[controller.switch]\nvalues = 0\n"), kind)

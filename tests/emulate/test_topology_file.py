@@ -9,7 +9,7 @@ import pytest
 
 from ina.emulate.errors import TopologyError
 from ina.emulate.load import load_topology
-from ina.emulate.topology import Topology, with_kind
+from ina.emulate.topology import Topology, check_capture, with_kind
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "topologies"
 GOOD = """
@@ -120,3 +120,10 @@ def test_the_examples_are_right(file: Path) -> None:
 def test_a_file_that_cannot_be_read(name: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(TopologyError, match=says):
         load_topology(tmp_path / name)
+
+
+def test_nobody_captures_at_the_kernels_ports(tmp_path: Path) -> None:
+    topology = load(tmp_path, GOOD)
+    check_capture(with_kind(topology, "soft"))
+    with pytest.raises(TopologyError, match=r"--pcap: switch s1 is XDP's: .* at a host"):
+        check_capture(with_kind(topology, "xdp"))

@@ -16,7 +16,7 @@ from ina.emulate.programming import plan_switches
 from ina.p4 import compiled
 from ina.tables.values import DefaultAction, Entry, Group
 from tests.emulate.stream import STREAM
-from tests.selection import SWITCHES
+from tests.selection import EMULATED
 from tests.worlds.processes.emulations import call, left, need, new_name
 
 TOPOLOGY: dict[str, Any] = {
@@ -118,7 +118,7 @@ def test_inas_programs_instead(tmp_path: Path) -> None:
     assert list(topology.aggregators) == ["s1"]
 
 
-@pytest.mark.parametrize("kind", SWITCHES)
+@pytest.mark.parametrize("kind", EMULATED)
 @pytest.mark.parametrize("options", [(), ("--ina",)], ids=["its program", "ina"])
 def test_tcp_crosses_it(kind: str, options: tuple[str, ...], tmp_path: Path) -> None:
     need(kind)

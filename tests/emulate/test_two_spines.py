@@ -15,7 +15,7 @@ from ina.emulate.nodes import controller_config
 from ina.emulate.topology import with_placement
 from ina.fabric.shapes import leaf_spine
 from tests.emulate.two_jobs import EXAMPLE, ONE, SUM, TRAIN, TWO, ended, train
-from tests.selection import SWITCHES
+from tests.selection import EMULATED
 from tests.worlds.processes.emulations import call, left, need, new_name, up
 from tests.worlds.processes.stand_ins import python
 
@@ -63,7 +63,7 @@ def roots(shown: dict[str, Any]) -> set[str]:
     return {node["switch"] for node in job["nodes"] if not node["parent"]}
 
 
-@pytest.mark.parametrize("kind", SWITCHES)
+@pytest.mark.parametrize("kind", EMULATED)
 def test_sums_go_around_a_narrow_uplink(kind: str, tmp_path: Path) -> None:
     need(kind)
     shown = _sums(kind, narrow(tmp_path), "ina", tmp_path / "out")
@@ -74,7 +74,7 @@ def test_sums_go_around_a_narrow_uplink(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", SWITCHES)
+@pytest.mark.parametrize("kind", EMULATED)
 @pytest.mark.parametrize("placement", PLACEMENTS)
 def test_sums_are_exact_by_each_placement(kind: str, placement: str, tmp_path: Path) -> None:
     need(kind)
