@@ -97,7 +97,7 @@ def test_the_status_is_what_exists() -> None:
         ("`jct`, ", "", ["switch memory among jobs: no word of jct"]),
         ("version 4", "version 3", ["wire format: no word of version 4;"]),
         ("| partial sums", "| ATP, partial sums",
-         ["ATP, partial sums, SmartNICs: ATP is there"]),
+         ["ATP, partial sums: ATP is there"]),
         ("1 to 1,024 workers, ", "",
          ["host library: no word of 1 to 1,024 workers, 32 at one switch"]),
     ],
