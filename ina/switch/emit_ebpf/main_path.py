@@ -202,10 +202,16 @@ def _store_arrays(frame: InFrame, name: str, at_bytes: int, out: Writer) -> None
 
 
 def _rewrite(frame: InFrame, out: Writer) -> None:
-    """What can have changed, over what was there, if the headers are still the same."""
+    """What can have changed, over what was there, if the headers are still the same: none is gone,
+    or was made anew or from another, of which what nobody reads is not what is there."""
     layout, program = frame.layout, frame.layout.program
-    same = [layout.valid(name) for name in frame.headers]
-    same += [f"!{layout.valid(name)}" for name in program.deparse if name not in frame.headers]
+    same = [f"!{layout.valid(name)}" for name in program.deparse if name not in frame.headers]
+    at_bytes = 0
+    for name in frame.headers:
+        same.append(layout.valid(name))
+        if name in layout.plan.created:
+            same.append(f"{layout.place(name)} == data + {at_bytes}")
+        at_bytes += header_bytes(layout, name)
     at_bytes = 0
     with out.block(f"if ({' && '.join(same)})"):
         for name in frame.headers:

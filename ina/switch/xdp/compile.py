@@ -27,6 +27,7 @@ _FLAGS = (
         "-Wno-unused-but-set-variable",
         "-Wno-unused-variable",
         "-Wno-unused-function",
+        "-Wno-shift-overflow",
     ),
 )
 _TIMEOUT_S = 300.0
