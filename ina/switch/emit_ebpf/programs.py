@@ -44,13 +44,17 @@ def _emit_leave(carry: Carry, out: Writer) -> None:
     with out.block('SEC("xdp/devmap") int ina_leave(struct xdp_md *const ctx)'):
         out.line("const uint32_t interface = ctx->egress_ifindex;")
         out.line("const uint32_t *const port = bpf_map_lookup_elem(&ina_ports, &interface);")
-        out.line("if (!port || ina_loses(*port)) return XDP_DROP;")
+        out.line("if (!port) return XDP_DROP;")
         carry.emit_find(out)
-        out.line("if (!c->is_group) return leave(ctx, *port, 0);")
-        out.line("const uint32_t number = ina_copies_before(*port, c->frame);")
-        out.line("const struct ina_copy copy = {c->to, (uint16_t)*port, number};")
-        out.line("const uint32_t *const rid = bpf_map_lookup_elem(&ina_rids, &copy);")
-        out.line("return rid ? leave(ctx, *port, *rid) : XDP_DROP;")
+        out.line("uint32_t rid = 0;")
+        with out.block("if (c->is_group)"):
+            out.line("const uint32_t number = ina_copies_before(*port, c->frame);")
+            out.line("const struct ina_copy copy = {c->to, (uint16_t)*port, number};")
+            out.line("const uint32_t *const its = bpf_map_lookup_elem(&ina_rids, &copy);")
+            out.line("if (!its) return XDP_DROP;")
+            out.line("rid = *its;")
+        out.line("if (ina_loses(*port)) return XDP_DROP; // when it has been counted")
+        out.line("return leave(ctx, *port, rid);")
     out.line()
 
 
