@@ -15,8 +15,7 @@ from ina.cli.common.output import JsonOption, console, emit, table
 from ina.cli.common.progress import progress
 from ina.errors import InvalidInputError
 from ina.p4 import names
-from ina.p4.builds import listed, require_build, require_mode
-from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
+from ina.p4.builds import builds_of, listed, require_build, require_mode
 from ina.testing.case import Case, Verdict, run_case
 from ina.testing.case_file import load_case, save_finding
 from ina.testing.cases import all_cases
@@ -110,8 +109,7 @@ def diff(asked: DiffOptions) -> None:
 
     Exit code 1 at the first difference: it is minimised and written as a case and as pcap files.
     """
-    wanted = builds(asked.values)
-    require_mode("--mode", asked.mode)
+    wanted = builds(asked.values, require_mode("--mode", asked.mode))
     done = []
     with (
         progress(
@@ -162,18 +160,18 @@ def replay(
     _report(device, [verdict], as_json)
 
 
-def builds(values: int) -> Sequence[int]:
-    """The builds that ``--values`` means. Raises InvalidInputError."""
+def builds(values: int, mode: str) -> Sequence[int]:
+    """The builds of a mode that ``--values`` means. Raises InvalidInputError."""
     if values == 0:
-        return VALUES_PER_PACKET_BUILDS
-    require_build("--values", values)
+        return builds_of(mode)
+    require_build("--values", values, mode)
     return (values,)
 
 
 def _chosen(mode: str, values: int, only: str) -> list[Case]:
     cases = [
         case
-        for build in builds(values)
+        for build in builds(values, mode)
         for case in all_cases(build, mode)
         if fnmatch(case.name, only)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ina.modes.errors import UnknownModeError
 from ina.modes.mode import Mode
 from ina.modes.pool import Pool
+from ina.modes.roce import Roce
 from ina.modes.shared import Shared
 from ina.modes.stream import Stream
 from ina.tables.values import Entry
@@ -35,8 +36,8 @@ def forget(name: str) -> None:
 
 
 def names() -> tuple[str, ...]:
-    """What they are called; the first is that of jobs where nobody says another."""
-    return tuple(_BY_NAME)
+    """Those that hosts speak; the first is that of jobs where nobody says another."""
+    return tuple(name for name, mode in _BY_NAME.items() if mode.has_hosts)
 
 
 def every() -> tuple[Mode, ...]:
@@ -48,7 +49,7 @@ def of(name: str) -> Mode:
     """Raises :class:`UnknownModeError`: there is no such mode."""
     mode = _BY_NAME.get(name)
     if mode is None:
-        raise UnknownModeError(f"no mode {name!r}: use {' or '.join(_BY_NAME)}")
+        raise UnknownModeError(f"no mode {name!r}: use {' or '.join(names())}")
     return mode
 
 
@@ -65,3 +66,4 @@ def shares_slots(admission: Entry) -> bool:
 register(Pool())
 register(Shared())
 register(Stream())
+register(Roce())

@@ -57,6 +57,8 @@ class Mode:
 
     # -- what a worker of its jobs does differently --
 
+    has_hosts = True
+    """Whether workers of this version send its packets: jobs can ask for it."""
     worker: Mapping[str, Any] = MappingProxyType({})
     """Fields of the core's ``WorkerConfig``: values, so that the core knows of no modes."""
     refuses: Mapping[str, str] = MappingProxyType({})
@@ -134,6 +136,9 @@ class Mode:
 
     # -- what testing it needs to know --
 
+    framing = "udp"
+    """What its program's packets have around ina's header and values: of ``ina.testing.framing``.
+    """
     gathers: Flag = POOL_STICKY_FLAGS
     """The flags that slots collect, in its program."""
     is_stream = False

@@ -9,7 +9,12 @@ from collections.abc import Sequence
 
 from ina.errors import InvalidInputError
 from ina.p4 import names
-from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES, VALUES_PER_PACKET_BUILDS
+from ina.protocol.spec import (
+    HEADER_BYTES,
+    ROCE_VALUES_PER_PACKET_BUILDS,
+    VALUE_BYTES,
+    VALUES_PER_PACKET_BUILDS,
+)
 
 ETHERNET_BYTES = 14
 IP_UDP_HEADER_BYTES = 20 + 8
@@ -23,10 +28,25 @@ def listed(word: str, builds: Sequence[int] = VALUES_PER_PACKET_BUILDS) -> str:
     return f"{', '.join(others)} {word} {last}" if others else last
 
 
-def require_build(option: str, values: int) -> None:
-    """Raises :class:`~ina.errors.InvalidInputError`: no build has so many values a packet."""
-    if values not in VALUES_PER_PACKET_BUILDS:
-        raise InvalidInputError(f"{option} {values}: there are builds for {listed('and')}")
+_OF_MODES = {names.ROCE: ROCE_VALUES_PER_PACKET_BUILDS}
+
+
+def builds_of(mode: str) -> tuple[int, ...]:
+    """Values a packet of the builds of a mode's program, ascending."""
+    return _OF_MODES.get(mode, VALUES_PER_PACKET_BUILDS)
+
+
+def all_builds() -> tuple[tuple[str, int], ...]:
+    """Mode and values a packet of every build, in the order of the documentation."""
+    return tuple((mode, values) for mode in names.MODES for values in builds_of(mode))
+
+
+def require_build(option: str, values: int, mode: str = names.DEFAULT_MODE) -> None:
+    """Raises :class:`~ina.errors.InvalidInputError`: no build of the mode's program has so many
+    values a packet."""
+    builds = builds_of(mode)
+    if values not in builds:
+        raise InvalidInputError(f"{option} {values}: there are builds for {listed('and', builds)}")
 
 
 def require_mode(option: str, mode: str) -> str:

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ina.p4 import names
+from ina.p4.builds import all_builds
 from ina.p4.errors import UnknownBuildError
 from ina.p4.programs import CompiledProgram, compiled
 from ina.p4.tofino import TARGETS
-from ina.protocol.spec import MAX_WORKERS, VALUES_PER_PACKET_BUILDS
+from ina.protocol.spec import MAX_WORKERS
 
 V1MODEL = "v1model"
 """The target of what p4c makes for the soft switch and for BMv2."""
@@ -85,11 +86,7 @@ def _of(mode: str, target: str) -> Capabilities:
 
 
 PROGRAMS: Mapping[ProgramId, Capabilities] = {
-    **{
-        ProgramId(mode, V1MODEL, values): _of(mode, V1MODEL)
-        for mode in names.MODES
-        for values in VALUES_PER_PACKET_BUILDS
-    },
+    **{ProgramId(mode, V1MODEL, values): _of(mode, V1MODEL) for mode, values in all_builds()},
     **{
         ProgramId(mode, chip.name, chip.values): _of(mode, chip.name)
         for mode in names.MODES_ON_CHIPS

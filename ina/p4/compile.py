@@ -14,11 +14,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 from ina.p4 import names, origin
+from ina.p4.builds import all_builds
 from ina.p4.errors import P4cMissingError, P4CompileError
 from ina.p4.programs import (
     P4_DIR,
@@ -27,7 +27,6 @@ from ina.p4.programs import (
     program_source,
     write_compiled,
 )
-from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
 P4C = "p4c-bm2-ss"
 COMPILE_DEADLINE_S = 900.0
@@ -145,7 +144,7 @@ def compile_all(on_build: Callable[[str, int], None] = lambda mode, values: None
     Raises: as compile_program.
     """
     with tempfile.TemporaryDirectory(prefix="ina-p4-") as folder:
-        for mode, values in product(names.MODES, VALUES_PER_PACKET_BUILDS):
+        for mode, values in all_builds():
             on_build(mode, values)
             compile_build(values, Path(folder), mode)
         try:

@@ -12,7 +12,13 @@ from typing import Final
 POOL: Final = "pool"  # the program of jobs with slots of their own
 SHARED: Final = "shared"  # of those, and of jobs that claim slots that they share
 STREAM: Final = "stream"  # of those of POOL, and of jobs whose lanes skip blocks of zeros
-MODES: Final = (POOL, SHARED, STREAM)  # each the name of the mode that the program was made for
+ROCE: Final = "roce"  # of jobs with slots of their own, whose packets are RoCEv2's SENDs
+MODES: Final = (
+    POOL,
+    SHARED,
+    STREAM,
+    ROCE,
+)  # each the name of the mode that the program was made for
 MODES_ON_CHIPS: Final = (POOL, SHARED)  # of which the folder tofino has twins
 DEFAULT_MODE: Final = POOL  # whose jobs every program can sum
 CPU_PORT: Final = 510  # packet-in and packet-out
@@ -40,6 +46,8 @@ ADMIT_SHARED_JOB: Final = "PoolIngress.admission.admit_shared_job"
 ADMIT_STREAM_JOB: Final = "PoolIngress.admission.admit_stream_job"
 ADMIT_INNER_STREAM_JOB: Final = "PoolIngress.admission.admit_inner_stream_job"
 # Keys: ingress_port, src_addr, src_port, job, epoch, worker, kind. Has a direct counter.
+# Mode "roce": dest_qp (the queue pair that the controller gave the sender) in place of src_port,
+# and each action has a parameter more, queue: which of its sender's queue pairs that is.
 MEMBERS: Final = "PoolIngress.admission.members"
 # Parameter: worker_bit (1 << worker).
 ADMIT_MEMBER: Final = "PoolIngress.admission.admit_member"
@@ -58,10 +66,12 @@ OWNER_IS: Final = "PoolIngress.claims.owner_is"
 CHILDREN: Final = "PoolIngress.distribute.children"
 TO_CHILD: Final = "PoolIngress.distribute.to_child"  # port, worker
 
-# Distribute, egress. Keys: job, worker. Has a direct counter. The replica of worker w in a job's
-# multicast group has egress_rid (P4Runtime: instance) w + 1; that of all who share one, 256.
+# Distribute, egress. Keys: job, worker; mode "roce": queue, too (that of the packet's sender). Has
+# a direct counter. The replica of worker w in a job's multicast group has egress_rid (P4Runtime:
+# instance) w + 1; that of all who share one, 256.
 RECEIVERS: Final = "PoolEgress.address.receivers"
-# Parameters: dst_mac, dst_addr, dst_port.
+# Parameters: dst_mac, dst_addr, dst_port. Mode "roce": dst_mac, dst_addr, src_port, dest_qp,
+# segment_mask (packets of a message, a power of two, less one).
 ADDRESS: Final = "PoolEgress.address.address"
 # The row of worker spec.PARENT is where sums go up to.
 

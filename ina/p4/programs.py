@@ -13,14 +13,12 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 from ina.p4 import names
-from ina.p4.builds import listed
+from ina.p4.builds import all_builds, builds_of, listed
 from ina.p4.errors import UnknownBuildError
 from ina.p4.packed import SUFFIX, unpacked, write_packed
-from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
 _log = logging.getLogger(__name__)
 
@@ -89,12 +87,13 @@ def compiled(values: int, mode: str = names.DEFAULT_MODE) -> CompiledProgram:
     Raises:
         UnknownBuildError: there is no such build.
     """
-    if values not in VALUES_PER_PACKET_BUILDS:
-        raise UnknownBuildError(
-            f"no compiled program with {values} values a packet: have {listed('and')}"
-        )
     if mode not in names.MODES:
         raise UnknownBuildError(f"no program of mode {mode!r}: have {' and '.join(names.MODES)}")
+    if values not in builds_of(mode):
+        raise UnknownBuildError(
+            f"no compiled program with {values} values a packet:"
+            f" have {listed('and', builds_of(mode))}"
+        )
     name = build_name(values, mode)
     manifest = json.loads(MANIFEST.read_text())
     _warn_if_changed(name, manifest["builds"][name]["source_sha256"], values)
@@ -128,7 +127,7 @@ def write_compiled(folder: Path, p4c_version: str) -> None:
         OSError: ``compiled/`` cannot be written.
     """
     builds = {}
-    for mode, values in product(names.MODES, VALUES_PER_PACKET_BUILDS):
+    for mode, values in all_builds():
         name = build_name(values, mode)
         packed = packed_files(name)
         contents = [(folder / path.name.removesuffix(SUFFIX)).read_bytes() for path in packed]

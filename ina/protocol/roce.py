@@ -30,6 +30,7 @@ from ina.protocol.errors import (
     TruncatedPacketError,
 )
 from ina.protocol.icrc import ICRC_BYTES, icrc, without_icrc
+from ina.protocol.spec import DropReason
 
 _ETHERNET = struct.Struct(">6s6sH")
 _IPV4 = struct.Struct(">BBHHHBBHII")
@@ -39,6 +40,10 @@ _ETHERTYPE_IPV4, _PROTOCOL_UDP = 0x0800, 17
 _NO_OPTIONS = 0x45  # version 4, five words
 _DONT_FRAGMENT, _LATER_OR_MORE = 0x4000, 0x3FFF
 _MAX_IP_BYTES = 0xFFFF
+
+
+DROP_ICRC = len(DropReason)
+"""Index of the drop counter, in programs that speak RoCEv2: an ICRC that is not the packet's."""
 
 
 @dataclass(frozen=True)

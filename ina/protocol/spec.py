@@ -44,6 +44,9 @@ VALUES_PER_PACKET_BUILDS = (64, 256, 360, 1024)
 64 is what a Tofino sums; 360 is the most that a multiple of 8 fits into an MTU of 1500; 1024,
 4 KiB, is for shared memory and jumbo frames.
 """
+ROCE_VALUES_PER_PACKET_BUILDS = (56, 248, 1016)
+"""The same of programs that speak RoCEv2: what a path MTU of InfiniBand's (256, 1024, 4096 bytes of
+payload) has room for behind the header of 32 bytes."""
 DEFAULT_VALUES_PER_PACKET = 256
 """Of a soft switch or BMv2, where nobody chose: 1 KiB, which a tunnel's smaller MTU still bears."""
 

@@ -243,8 +243,7 @@ class SwitchModel:
 
     def read(self, payload: bytes) -> tuple[Header, tuple[int, ...]]:
         """Returns the packet's parts. A length that does not fit is found first. Raises Dropped."""
-        accepted_bytes = [HEADER_BYTES + VALUE_BYTES * count for count in self.value_counts]
-        if len(payload) not in accepted_bytes or len(payload) != announced_bytes(payload):
+        if not self.fits(payload):
             raise Dropped(DropReason.MALFORMED)
         try:
             header, values = decode(payload)
@@ -253,6 +252,11 @@ class SwitchModel:
         except UnknownKindError:
             raise Dropped(DropReason.KIND) from None
         return header, tuple(values.tolist())
+
+    def fits(self, payload: bytes) -> bool:
+        """Whether a packet is as long as it says, and that a length which this build knows."""
+        accepted_bytes = [HEADER_BYTES + VALUE_BYTES * count for count in self.value_counts]
+        return len(payload) in accepted_bytes and len(payload) == announced_bytes(payload)
 
     def contribute(
         self, job: ModelJob, header: Header, values: tuple[int, ...], congested: bool = False

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ina import modes
 from ina.p4 import names
 from ina.protocol.codec import decode
 from ina.protocol.errors import PacketError
-from ina.protocol.spec import DropReason
 from ina.tables.values import AnyItem, Counter, CounterRef, Entry, Group
 from ina.testing.device import Ability, Device, by_port
 from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame, is_udp, parse
+from ina.testing.framing import FRAMINGS
 from ina.testing.state import job_counters, own_address
 
 
@@ -144,11 +145,16 @@ def _wrong_counters(case: Case, device: Device) -> Iterable[str]:
 
 def all_counters(items: Iterable[AnyItem], mode: str) -> list[CounterRef]:
     """The drop counters, and a program's per-job counters of every job that the items admit."""
-    refs: list[CounterRef] = [Counter(names.DROPS, reason) for reason in DropReason]
+    refs: list[CounterRef] = [Counter(names.DROPS, reason) for reason in drop_reasons(mode)]
     for item in items:
         if isinstance(item, Entry) and item.table == names.JOBS:
             refs += job_counters(dict(item.params)["job_index"], mode)
     return list(dict.fromkeys(refs))
+
+
+def drop_reasons(mode: str) -> tuple[int, ...]:
+    """Indices of the drop counter of a mode's program."""
+    return FRAMINGS[modes.of(mode).framing].drop_reasons
 
 
 def _all_items(case: Case) -> list[AnyItem]:

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from ina import modes
 from ina.tables.values import AnyItem, Count, CounterRef
 from ina.testing.case import (
     Arrival,
@@ -27,6 +28,7 @@ from ina.testing.frames import PortFrame
 from ina.testing.ordinary import ordinary_frame, ordinary_state
 from ina.testing.state import counters_of, job_state, own_address
 from ina.testing.traffic import Traffic, make_jobs
+from ina.testing.wrapping import WRAPPINGS, Wrapping
 
 SIZES = (1, 2, 3, 8, 32)
 """Workers of the jobs of an episode."""
@@ -67,6 +69,11 @@ class Comparison:
     seed: int = 1
     tally: Tally = field(default_factory=Tally)
 
+    @property
+    def _wrapping(self) -> Wrapping:
+        """How the traffic, which is made of UDP's frames, is said for the devices' program."""
+        return WRAPPINGS[modes.of(self.device.mode).framing]
+
     def run(self, packets: int, advance: Callable[[int], None] = lambda _: None) -> Finding | None:
         """Compares until a difference, or until ``packets`` have gone to both devices."""
         episode = 0
@@ -86,7 +93,7 @@ class Comparison:
         jobs = make_jobs(rng, list(SIZES), list(SLOTS), self.device.mode)
         traffic = Traffic(rng, self.values, jobs)
         of_jobs = (item for job in jobs for item in job_state(job))
-        state = (own_address(), *ordinary_state(), *of_jobs)
+        state = (own_address(), *ordinary_state(), *map(self._wrapping.item, of_jobs))
         for each in (self.reference, self.device):
             each.reset(self.values)
             each.insert(state)
@@ -122,6 +129,7 @@ class Comparison:
                 port, data = ordinary_frame(traffic.rng)
             else:
                 port, data = traffic.next()
+                data = self._wrapping.damaged(traffic.rng, self._wrapping.arriving(data))
             if all(
                 port in each.ports and len(data) in each.frame_bytes
                 for each in (self.reference, self.device)
@@ -129,7 +137,7 @@ class Comparison:
                 break
             self.tally.not_carried += 1
         out = self.reference.process([(port, data)])
-        traffic.observe(out)
+        traffic.observe([(left_by, self._wrapping.opened(frame)) for left_by, frame in out])
         return Arrival(port, data, tuple(out))
 
     def _restart(self, traffic: Traffic) -> ItemChange:
@@ -137,7 +145,10 @@ class Comparison:
         before = dict(traffic.jobs)
         after = traffic.readmit()
         former = before[after.number].job
-        change = ItemChange(job_state(former)[::-1], job_state(after))
+        change = ItemChange(
+            tuple(map(self._wrapping.item, job_state(former)[::-1])),
+            tuple(map(self._wrapping.item, job_state(after))),
+        )
         for each in (self.reference, self.device):
             change.make(each)
         return change

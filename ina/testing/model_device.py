@@ -15,7 +15,7 @@ from ina import modes
 from ina.p4 import names
 from ina.protocol.codec import encode
 from ina.protocol.slot_model import Outcome
-from ina.protocol.spec import PARENT, UDP_PORT, DropReason, Flag, Kind
+from ina.protocol.spec import PARENT, DropReason, Flag, Kind
 from ina.protocol.switch_model import Attachment, Departure, SwitchModel
 from ina.tables.values import AnyItem, Count, CounterRef, DefaultAction, Entry, Group
 from ina.testing.device import Ability
@@ -24,14 +24,13 @@ from ina.testing.frames import (
     ETHERNET_BYTES,
     IPV4,
     IPV4_BYTES,
-    RESULT_TTL,
     Frame,
     PortFrame,
     ipv4_checksum,
     is_udp,
-    is_whole,
     parse,
 )
+from ina.testing.framing import FRAMINGS
 from ina.testing.model_tables import Tables
 
 DROP_PORT = 511
@@ -66,11 +65,13 @@ class ModelDevice:
 
     def reset(self, values: int) -> None:
         """As at power-on."""
-        self._tables = Tables()
         mode = modes.of(self.mode)
+        self._framing = FRAMINGS[mode.framing]
+        self._tables = Tables(self._framing.sender)
         self._model = SwitchModel(
             names.SLOTS_TOTAL, values, gathers=mode.gathers, expands=mode.is_stream
         )
+        self._member: dict[str, int] = {}  # parameters of the row of who sent what is processed
         self._params: dict[int, dict[str, int]] = {}  # of the job table, by job number
 
     def insert(self, items: Sequence[AnyItem]) -> None:
@@ -133,20 +134,23 @@ class ModelDevice:
 
     def _is_ours(self, frame: Frame, length: int) -> bool:
         row = self._tables.hit(names.OWN_ADDRESSES, (frame.dst_ipv4,), length)
-        return row is not None and frame.dst_udp == UDP_PORT
+        return row is not None and frame.dst_udp == self._framing.udp_port
 
     def _aggregate(self, port: int, data: bytes) -> list[PortFrame]:
-        if not is_whole(data):
+        frame, model = self._framing.opened(data), self._model
+        if frame is None or not model.fits(frame.payload):
             self._tables.count(names.DROPS, DropReason.MALFORMED, len(data))
             return []
-        frame, model = parse(data), self._model
+        if (reason := self._framing.spoilt(data)) is not None:
+            self._tables.count(names.DROPS, reason, len(data))
+            return []
         model.drops.clear()
         model.outcomes.clear()
         model.passed_down.clear()
         model.members.clear()
         model.evicted.clear()
         departures = model.receive(
-            Attachment(port, frame.src_ipv4, frame.src_udp),
+            Attachment(port, frame.src_ipv4, self._framing.sender_of(frame)),
             frame.payload,
             congestion_experienced=frame.ecn == CE,
         )
@@ -155,7 +159,7 @@ class ModelDevice:
         if not model.members:
             return []
         job = int.from_bytes(frame.payload[2:4], "big")
-        self._count_member(port, frame)
+        self._member = self._member_row(port, frame)
         for _, outcome in model.outcomes:
             for name in _COUNTERS[outcome]:
                 self._tables.count(name, self._index(job), len(data))
@@ -165,11 +169,15 @@ class ModelDevice:
             self._tables.count(names.JOB_PASSED_DOWN, self._index(job), len(data))
         return self._distribute(frame, job, departures)
 
-    def _count_member(self, port: int, frame: Frame) -> None:
+    def _member_row(self, port: int, frame: Frame) -> dict[str, int]:
+        """Parameters of the row that has let it in, which counts it."""
         job, epoch = (int.from_bytes(frame.payload[at : at + 2], "big") for at in (2, 4))
         worker, kind = frame.payload[6], frame.payload[0] & 0xF
-        key = (port, frame.src_ipv4, frame.src_udp, job, epoch, worker, kind)
-        self._tables.hit(names.MEMBERS, key, len(frame.build()))
+        sender = frame.src_ipv4, self._framing.sender_of(frame)
+        row = self._tables.hit(
+            names.MEMBERS, (port, *sender, job, epoch, worker, kind), len(frame.build())
+        )
+        return {} if row is None else dict(row.params)
 
     def _index(self, job: int) -> int:
         """Which counters are the job's."""
@@ -211,7 +219,8 @@ class ModelDevice:
         length = len(frame.build())
         receiver = PARENT if _is_going_up(departure) else departure.header.worker
         whose = departure.header.job  # a sum that was put out of its slot is another job's
-        row = self._tables.hit(names.RECEIVERS, (whose, receiver), length)
+        key = self._framing.receiver(whose, receiver, self._member)
+        row = self._tables.hit(names.RECEIVERS, key, length)
         if row is None:
             return None
         to, header = dict(row.params), departure.header
@@ -223,19 +232,8 @@ class ModelDevice:
                 contributors=own.get("own_bit", header.contributors),
                 level=own["own_level"],
             )
-        return replace(
-            frame,
-            payload=encode(header, departure.values or None),
-            dst_mac=to["dst_mac"],
-            src_mac=frame.dst_mac,
-            dst_ipv4=to["dst_addr"],
-            src_ipv4=frame.dst_ipv4,
-            dst_udp=to["dst_port"],
-            src_udp=UDP_PORT,
-            ttl=RESULT_TTL,
-            udp_checksum=0,
-            checksum=None,
-        )
+        payload = encode(header, departure.values or None)
+        return self._framing.addressed(frame, payload, header.seq, to)
 
     def _mark_ours(self, result: Frame, job: int, depth: int, arrived_bytes: int) -> bytes:
         """A switch counts bytes of what has arrived, which here may be shorter than the result."""

@@ -38,7 +38,9 @@ Key = tuple[MatchValue, ...]
 class Tables:
     """What was written, and what was counted."""
 
-    def __init__(self) -> None:
+    def __init__(self, sender: str) -> None:
+        """``sender``: the key of the table of members that is its sender's."""
+        self._sender = sender
         self._entries: dict[str, dict[Key, Entry]] = {}
         self._defaults: dict[str, DefaultAction] = {}
         self._groups: dict[int, tuple[tuple[int, int], ...]] = {}
@@ -127,11 +129,11 @@ class Tables:
             key: Mapping[str, int] = {name: int(value) for name, value in member.match}
             if (key["job"], key["epoch"]) != (number, epoch):
                 continue
-            at = Attachment(key["ingress_port"], key["src_addr"], key["src_port"])
+            at = Attachment(key["ingress_port"], key["src_addr"], key[self._sender])
             if key["kind"] == Kind.CONTRIBUTION:
                 child = key["worker"]
                 workers[child] = at
-                (bits[child],) = dict(member.params).values()
+                bits[child] = member.params[0][1]
                 if member.action == names.ADMIT_SET:
                     sets.add(child)
             elif parent is not None:

@@ -119,6 +119,24 @@ def bmv2_stream() -> Iterator[Device]:
 
 
 @pytest.fixture(scope="session")
+def model_roce() -> Iterator[Device]:
+    """The reference, with RoCEv2 around its packets."""
+    yield from started("model", mode=names.ROCE)
+
+
+@pytest.fixture(scope="session")
+def soft_roce() -> Iterator[Device]:
+    """The soft switch's P4Runtime server and pipeline, with mode roce's program."""
+    yield from started("soft", mode=names.ROCE)
+
+
+@pytest.fixture(scope="session")
+def bmv2_roce() -> Iterator[Device]:
+    """simple_switch_grpc, with mode roce's program."""
+    yield from started("bmv2", mode=names.ROCE)
+
+
+@pytest.fixture(scope="session")
 def named() -> Iterator[Device]:
     """What INA_DEVICE and INA_PORT_MAP name: any P4Runtime device."""
     name = os.environ.get("INA_DEVICE")

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from ina.p4 import names
+from ina.p4.builds import builds_of
 from ina.protocol.spec import VALUES_PER_PACKET_BUILDS, DropReason
 from ina.tables import values as tables
 from ina.testing.case import Arrival, Case, run_case
@@ -26,6 +27,9 @@ SHARED_CASES = [
 STREAM_CASES = [
     case for values in VALUES_PER_PACKET_BUILDS for case in all_cases(values, names.STREAM)
 ]
+# That of mode roce has pool's in another framing, in builds of its own.
+ROCE_BUILDS = builds_of(names.ROCE)
+ROCE_CASES = [case for values in ROCE_BUILDS for case in all_cases(values, names.ROCE)]
 SMALLEST, LARGEST = min(VALUES_PER_PACKET_BUILDS), max(VALUES_PER_PACKET_BUILDS)
 
 
@@ -40,6 +44,12 @@ def of_mode(cases: list[Case]) -> list[Case]:
     return [case for case in cases if case.values == SMALLEST or case.mode != names.POOL]
 
 
+def of_smallest(cases: list[Case]) -> list[Case]:
+    """All of a mode's smallest build alone."""
+    smallest = min(case.values for case in cases)
+    return [case for case in cases if case.values == smallest]
+
+
 # In the soft switch's pipeline each build is another program, but all come of one source by one
 # generator: the builds between, and what mode shared has of pool's, are whole in make test-long.
 # The reference is the same for all builds, and BMv2 slow.
@@ -51,6 +61,8 @@ DEVICES = {
     "soft_shared": SHARED_CASES if LONG else of_mode(SHARED_CASES),
     "model_stream": of_mode(STREAM_CASES),
     "soft_stream": STREAM_CASES if LONG else of_mode(STREAM_CASES),
+    "model_roce": ROCE_CASES if LONG else of_smallest(ROCE_CASES),
+    "soft_roce": ROCE_CASES if LONG else of_smallest(ROCE_CASES),
     "soft_veth": all_cases(SMALLEST),
     # Each case has the kernel verify the program anew.
     "xdp": whole(CASES, 64, 256, 360) if LONG else all_cases(SMALLEST)[::8],
@@ -69,6 +81,7 @@ DEVICES = {
     else [case for case in all_cases(SMALLEST) if case.name.startswith(("shared/", "stranger/"))],
     "bmv2": whole(CASES, 64, 256),
     "bmv2_shared": of_mode(SHARED_CASES),
+    "bmv2_roce": of_smallest(ROCE_CASES),
     "bmv2_stream": [case for case in STREAM_CASES if case.values == SMALLEST],
 }
 if os.environ.get("INA_DEVICE"):
@@ -121,6 +134,7 @@ def test_the_cases_reach_every_drop_reason_and_every_outcome() -> None:
         "": 9,
         names.SHARED: 4,
         names.STREAM: 1,
+        names.ROCE: 1,
     }
 
 

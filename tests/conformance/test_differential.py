@@ -31,7 +31,12 @@ from ina.testing.minimise import minimise
 from ina.testing.model_device import ModelDevice
 from tests.selection import LONG
 
-MODELS = {names.POOL: "model", names.SHARED: "model_shared", names.STREAM: "model_stream"}
+MODELS = {
+    names.POOL: "model",
+    names.SHARED: "model_shared",
+    names.STREAM: "model_stream",
+    names.ROCE: "model_roce",
+}
 TIMES = 20 if LONG else 1
 """100,000 packets of the smallest build in ``make test-long``."""
 
@@ -47,6 +52,8 @@ TIMES = 20 if LONG else 1
         ("soft_shared", 256, 2_500),
         ("soft_stream", 64, 5_000),
         ("soft_stream", 360, 2_500),
+        ("soft_roce", 56, 5_000),
+        *([("soft_roce", 248, 2_500)] if LONG else []),
         ("soft_veth", 64, 2_500),
         ("xdp", 64, 5_000),
         ("xdp", 360, 500),
@@ -58,6 +65,7 @@ TIMES = 20 if LONG else 1
         pytest.param("bmv2", 360, 1_000, marks=pytest.mark.bmv2),
         pytest.param("bmv2", 1024, 500, marks=pytest.mark.bmv2),
         pytest.param("bmv2_shared", 64, 5_000, marks=pytest.mark.bmv2),
+        pytest.param("bmv2_roce", 56, 5_000, marks=pytest.mark.bmv2),
         pytest.param("bmv2_stream", 64, 5_000, marks=pytest.mark.bmv2),
     ],
 )

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ina.p4 import compiled, names
+from ina.p4.builds import builds_of
 from ina.p4.info import read_p4info
 from tests.layers import PACKAGE
 from tests.layers import modules as all_modules
@@ -28,6 +29,7 @@ ABOUT_ONE = {
     "ina/sim/draw_shared.py": "draws jobs that share slots",
     "ina/sim/draw_streams.py": "draws jobs of streams in place of jobs that have slots alone",
     "ina/sim/windows/slots.py": "windows of jobs that share slots",
+    "ina/testing/cases/roce.py": "conformance cases of what RoCEv2 has around a packet",
     "ina/testing/cases/claims.py": "conformance cases of claiming",
     "ina/testing/cases/stream.py": "conformance cases of packets whose last word is no value",
     "ina/testing/model_device.py": "the reference of all programs: what each outcome counts",
@@ -51,7 +53,7 @@ def of_one_program() -> frozenset[str]:
 
 
 def said_in(mode: str) -> frozenset[str]:
-    info = read_p4info(compiled(64, mode).p4info)
+    info = read_p4info(compiled(min(builds_of(mode)), mode).p4info)
     counters = {it.name for it in info.counters}
     actions = {it.name for it in info.actions}
     return frozenset(counters | actions | {it.name for it in info.tables})

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ina.p4 import compiled, names
+from ina.p4 import compiled
+from ina.p4.builds import all_builds
 from ina.p4.compile import compile_build, compile_program, find_p4c, p4c_version
 from ina.p4.errors import P4cMissingError, P4CompileError
 from ina.p4.info import read_p4info
 from ina.p4.programs import MANIFEST
-from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
 MINIMAL = """
 #include <core.p4>
@@ -34,8 +34,7 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
 
 
 @pytest.mark.p4c
-@pytest.mark.parametrize("mode", names.MODES)
-@pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
+@pytest.mark.parametrize(("mode", "values"), all_builds())
 def test_compiling_again_gives_what_is_checked_in(values: int, mode: str, tmp_path: Path) -> None:
     json_file, p4info = compile_build(values, tmp_path, mode)
     checked_in = compiled(values, mode)

@@ -7,8 +7,9 @@ import functools
 import pytest
 
 from ina.p4 import compiled, names
+from ina.p4.builds import all_builds
 from ina.p4.info import ProgramInfo, read_p4info
-from ina.protocol.spec import VALUES_PER_PACKET_BUILDS, DropReason
+from ina.protocol.spec import DropReason
 
 KEYS = {
     names.JOBS: ["job/16 exact", "epoch/16 exact"],
@@ -82,6 +83,17 @@ SHARED_PARAMETERS = {
     ],
     names.ADMIT_SET: ["worker_bits/32"],
 }
+ROCE_KEYS = {
+    names.MEMBERS: [
+        "dest_qp/24 exact" if key.startswith("src_port") else key for key in KEYS[names.MEMBERS]
+    ],
+    names.RECEIVERS: [*KEYS[names.RECEIVERS], "queue/8 exact"],
+}
+ROCE_PARAMETERS = {
+    names.ADMIT_MEMBER: ["worker_bit/32", "queue/8"],
+    names.ADMIT_PARENT: ["queue/8"],
+    names.ADDRESS: ["dst_mac/48", "dst_addr/32", "src_port/16", "dest_qp/24", "segment_mask/32"],
+}
 ACTIONS = [
     (names.OWN_ADDRESSES, names.OURS),
     (names.CHILDREN, names.TO_CHILD),
@@ -97,14 +109,20 @@ ACTIONS = [
 ]
 
 
-@pytest.fixture(params=VALUES_PER_PACKET_BUILDS)
-def values(request: pytest.FixtureRequest) -> int:
-    return int(request.param)
+@pytest.fixture(params=all_builds(), ids=str)
+def build(request: pytest.FixtureRequest) -> tuple[str, int]:
+    mode, values = request.param
+    return str(mode), int(values)
 
 
-@pytest.fixture(params=names.MODES)
-def mode(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture
+def values(build: tuple[str, int]) -> int:
+    return build[1]
+
+
+@pytest.fixture
+def mode(build: tuple[str, int]) -> str:
+    return build[0]
 
 
 @functools.cache
@@ -122,13 +140,14 @@ def test_tables_and_keys(info: ProgramInfo, mode: str) -> None:
         table.name: [f"{key.name}/{key.bits} {key.match}" for key in table.keys]
         for table in info.tables
     }
-    of_shared = {names.OWNERS: ["epoch/32 exact"]} if mode == names.SHARED else {}
-    assert found == KEYS | of_shared
+    further = {names.SHARED: {names.OWNERS: ["epoch/32 exact"]}, names.ROCE: ROCE_KEYS}
+    assert found == KEYS | further.get(mode, {})
 
 
 def test_actions_and_parameters(info: ProgramInfo, mode: str) -> None:
     found = {a.name: [f"{p.name}/{p.bits}" for p in a.parameters] for a in info.actions}
-    assert {name: found[name] for name in PARAMETERS} == PARAMETERS
+    of_roce = ROCE_PARAMETERS if mode == names.ROCE else {}
+    assert {name: found[name] for name in PARAMETERS} == PARAMETERS | of_roce
     of_shared = {name: found[name] for name in SHARED_PARAMETERS if name in found}
     assert of_shared == (SHARED_PARAMETERS if mode == names.SHARED else {})
     by_table = {table.name: table.actions for table in info.tables}
@@ -155,8 +174,9 @@ def test_sizes(info: ProgramInfo) -> None:
 
 def test_counters(info: ProgramInfo, mode: str) -> None:
     found = {counter.name: counter.size for counter in info.counters}
+    drop_reasons = len(DropReason) + (mode == names.ROCE)
     of_jobs = names.JOB_COUNTERS + (names.SHARED_JOB_COUNTERS if mode == names.SHARED else ())
-    assert found == dict.fromkeys(of_jobs, names.JOBS_TOTAL) | {names.DROPS: len(DropReason)}
+    assert found == dict.fromkeys(of_jobs, names.JOBS_TOTAL) | {names.DROPS: drop_reasons}
     direct = {table.name for table in info.tables if table.direct_counter}
     assert direct == {names.MEMBERS, names.RECEIVERS, names.IPV4_LPM, names.DMAC}
 

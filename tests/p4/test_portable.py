@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ina.p4 import compiled, names
+from ina.p4.builds import all_builds
 from ina.p4.programs import P4_DIR
-from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
 SHARED = sorted((P4_DIR / "shared").glob("*.p4"))
 CONTROLS = [path for path in SHARED if "control " in path.read_text()]
@@ -88,8 +88,7 @@ def test_bodies_fit_a_stateful_alu(path: Path) -> None:
         assert outputs in ({"rv"}, {"rv_1", "rv_2"}, set()), name  # the last: STATE_OWNER_ACTION
 
 
-@pytest.mark.parametrize("mode", names.MODES)
-@pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
+@pytest.mark.parametrize(("mode", "values"), all_builds())
 def test_a_packet_accesses_each_register_once(values: int, mode: str) -> None:
     """Walks every path through the compiled ingress and egress.
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from ina.p4 import compiled, names
+from ina.p4 import compiled
+from ina.p4.builds import all_builds
 from ina.p4.errors import UnknownBuildError
 from ina.p4.programs import MANIFEST, P4_DIR, build_defines, build_name, source_sha256
-from ina.protocol.spec import VALUES_PER_PACKET_BUILDS
 
 STALE = "P4 sources and ina/p4/compiled differ: run `ina p4 compile` and commit"
 
 
-BUILDS = [(values, mode) for mode in names.MODES for values in VALUES_PER_PACKET_BUILDS]
+BUILDS = [(values, mode) for mode, values in all_builds()]
 
 
 @pytest.mark.parametrize(("values", "mode"), BUILDS)
@@ -46,8 +46,9 @@ def test_a_changed_source_changes_the_hash(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_define_changes_the_hash() -> None:
-    hashes = {source_sha256(build_defines(values)) for values in VALUES_PER_PACKET_BUILDS}
-    assert len(hashes) == len(VALUES_PER_PACKET_BUILDS) == 4
+    values = {values for values, _ in BUILDS}
+    hashes = {source_sha256(build_defines(each)) for each in values}
+    assert len(hashes) == len(values) == 7
 
 
 @pytest.mark.parametrize(("values", "mode"), BUILDS)
@@ -66,6 +67,8 @@ def test_json_names_source_lines_without_machine_paths(values: int, mode: str) -
 def test_an_unknown_build_is_refused() -> None:
     with pytest.raises(UnknownBuildError, match="65 values a packet: have 64, 256, 360 and 1024"):
         compiled(65)
+    with pytest.raises(UnknownBuildError, match="64 values a packet: have 56, 248 and 1016"):
+        compiled(64, "roce")
     with pytest.raises(UnknownBuildError, match="no program of mode 'sparse': have pool and shar"):
         compiled(64, "sparse")
 

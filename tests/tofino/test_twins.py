@@ -58,7 +58,9 @@ def test_another_order_shows() -> None:
     assert applied(swapped, "PoolIngress") != applied(source, "PoolIngress")
 
 
-NOT_ON_CHIPS = {"stream.p4", "expand.p4", "last_value.p4", "parse_stream.p4"}
+NOT_ON_CHIPS = {"stream.p4", "expand.p4", "last_value.p4", "parse_stream.p4"} | {
+    path.name for path in V1MODEL.glob("*.p4") if path.name.startswith(("roce", "icrc"))
+}
 """Of the programs whose modes chips have not."""
 
 
@@ -66,7 +68,7 @@ def test_the_files_have_the_names_of_v1models() -> None:
     v1model = {path.name for path in V1MODEL.glob("*.p4")}
     assert v1model - NOT_ON_CHIPS <= {path.name for path in TOFINO.glob("*.p4")}
     assert v1model >= NOT_ON_CHIPS
-    assert set(names.MODES) - set(names.MODES_ON_CHIPS) == {names.STREAM}
+    assert set(names.MODES) - set(names.MODES_ON_CHIPS) == {names.STREAM, names.ROCE}
 
 
 @pytest.mark.parametrize("mode", names.MODES_ON_CHIPS)

@@ -15,6 +15,7 @@ from ina.cli.bench.output import ALL_BUILDS, ComparedOptions, steps
 from ina.cli.common.columns import Column
 from ina.cli.common.options import command
 from ina.errors import InvalidInputError
+from ina.modes.mode import Mode
 from ina.p4 import names
 from ina.p4.builds import require_mode
 from ina.protocol.spec import MAX_WORKERS
@@ -125,7 +126,8 @@ def _compiled(asked: PipelineOptions) -> Found:
     counts = parse.numbers("--values", asked.values)
     parse.numbers("--workers", str(asked.workers), 1, MAX_WORKERS)
     results = []
-    require_mode("--mode", asked.mode)
+    if modes.of(require_mode("--mode", asked.mode)).framing != Mode.framing:
+        raise InvalidInputError(f"--mode {asked.mode}: what is measured are packets of UDP's")
     hows = ["one copy for all", "a copy each"] if asked.workers > 1 else ["a copy each"]
     hows += ["up"] if modes.of(asked.mode).needs_aggregator else []
     ways = [(count, how) for count in counts for how in hows]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterable
-from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -17,13 +16,13 @@ from ina.cli.common.progress import progress
 from ina.cli.p4.tofino import Target, compile_for_tofino
 from ina.errors import InvalidInputError
 from ina.p4 import names
-from ina.p4.builds import listed, require_build, require_mode
+from ina.p4.builds import all_builds, builds_of, listed, require_build, require_mode
 from ina.p4.compile import compile_all, compile_build, compile_program
 from ina.p4.errors import P4InfoError
 from ina.p4.info import ProgramInfo, read_p4info
 from ina.p4.origin import warn_if_changed
 from ina.p4.programs import COMPILED_DIR, build_defines, compiled
-from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUES_PER_PACKET_BUILDS
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
 from ina.switch.graph import draw_program
 from ina.switch.ir import load_program
 
@@ -107,13 +106,13 @@ def _compile(
             compile_all(begin)
             return sorted(COMPILED_DIR.iterdir())
         modes = names.MODES if mode is None else (require_mode("--mode", mode),)
-        builds = VALUES_PER_PACKET_BUILDS if values is None else (values,)
-        for build in builds:
-            require_build("--values", build)
+        if values is not None and all(values not in builds_of(of) for of in modes):
+            require_build("--values", values, modes[0])
         made: list[Path] = []
-        for of, build in product(modes, builds):
-            begin(of, build)
-            made += compile_build(build, out or Path(), of)
+        for of, build in all_builds():
+            if of in modes and values in (None, build):
+                begin(of, build)
+                made += compile_build(build, out or Path(), of)
         return made
 
 

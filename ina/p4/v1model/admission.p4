@@ -85,10 +85,34 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
 #define STREAM_JOB_ACTIONS
 #define HAS_VALUES hdr.values.isValid()
 #endif
+#ifdef ENCAP_ROCE
+    // A row is of one queue pair: of each worker's, it is number `queue`, and so are those on which all
+    // workers get what it is for.
+#define SENDER_QUEUE bit<8> queue
+#define ANOTHER_QUEUE , bit<8> queue
+#define OWN_QUEUE meta.queue = queue;
+#define SENDER_KEY hdr.bth.dest_qp: exact @name("dest_qp");
+#define ENCAP_BYTES (BTH_BYTES + ICRC_BYTES)
+    // The source port is the NIC's choice. Padding and immediate data have no use here.
+#define NOT_A_SEND                                                                       \
+    || !hdr.icrc.isValid() || hdr.bth.pad_bytes != 0 || hdr.bth.version != 0             \
+    || hdr.bth.pkey != BTH_PKEY                                                          \
+    || (hdr.bth.opcode != UC_SEND_ONLY && hdr.bth.opcode != UC_SEND_FIRST                \
+        && hdr.bth.opcode != UC_SEND_MIDDLE && hdr.bth.opcode != UC_SEND_LAST)
+    Icrc() icrc;
+#else
+#define SENDER_QUEUE
+#define ANOTHER_QUEUE
+#define OWN_QUEUE
+#define SENDER_KEY hdr.udp.src_port: exact @name("src_port");
+#define ENCAP_BYTES 0
+#define NOT_A_SEND
+#endif
     action unknown_job() { refuse(INA_DROP_JOB); }
 
-    action admit_member(bit<32> worker_bit) {
+    action admit_member(bit<32> worker_bit ANOTHER_QUEUE) {
         meta.worker_bit = worker_bit;
+        OWN_QUEUE
         meta.access = ACCESS_STALE; // until Contribution finds that it is not
     }
 #ifdef MODE_SHARED
@@ -102,7 +126,10 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
 #else
 #define SET_MEMBER_ACTION
 #endif
-    action admit_parent() { meta.access = ACCESS_DOWN; }
+    action admit_parent(SENDER_QUEUE) {
+        meta.access = ACCESS_DOWN;
+        OWN_QUEUE
+    }
     action unknown_member() { refuse(INA_DROP_MEMBER); }
 
     table jobs {
@@ -123,7 +150,7 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
         key = {
             standard_metadata.ingress_port: exact @name("ingress_port");
             hdr.ipv4.src_addr: exact @name("src_addr");
-            hdr.udp.src_port: exact @name("src_port");
+            SENDER_KEY
             hdr.ina.job: exact @name("job");
             hdr.ina.epoch: exact @name("epoch");
             hdr.ina.worker: exact @name("worker");
@@ -136,17 +163,29 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
     }
 
     apply {
+#ifdef ENCAP_ROCE
+        if (hdr.icrc.isValid()) {
+            icrc.apply(hdr, meta);
+        }
+#endif
         // Frame, IP and UDP must end together: bytes behind the values would travel on in the result.
         if (!hdr.ina.isValid()
             || hdr.ipv4.more_fragments == 1
             || hdr.udp.length_bytes
-                   != UDP_BYTES + INA_HEADER_BYTES + ((bit<16>)hdr.ina.value_count << 2)
+                   != UDP_BYTES + ENCAP_BYTES + INA_HEADER_BYTES + ((bit<16>)hdr.ina.value_count << 2)
             || hdr.ipv4.total_bytes != IPV4_BYTES + hdr.udp.length_bytes
             || standard_metadata.packet_length != (bit<32>)(ETHERNET_BYTES + hdr.ipv4.total_bytes)
             || (hdr.ina.value_count != 0 && !HAS_VALUES) // not the build's constant
-            || standard_metadata.checksum_error == 1) {
+            || standard_metadata.checksum_error == 1
+            NOT_A_SEND) {
             refuse(INA_DROP_MALFORMED);
-        } else if (hdr.ina.version != INA_VERSION) {
+        }
+#ifdef ENCAP_ROCE
+        else if (meta.icrc != hdr.icrc.crc) {
+            refuse(INA_DROP_ICRC);
+        }
+#endif
+        else if (hdr.ina.version != INA_VERSION) {
             refuse(INA_DROP_VERSION);
         } else if (hdr.ina.kind != INA_KIND_CONTRIBUTION && hdr.ina.kind != INA_KIND_RESULT) {
             refuse(INA_DROP_KIND);

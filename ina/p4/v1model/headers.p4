@@ -3,6 +3,9 @@
 #ifndef INA_V1MODEL_HEADERS_P4
 #define INA_V1MODEL_HEADERS_P4
 
+#ifdef ENCAP_ROCE
+#include "roce_repeat.p4"
+#endif
 #include "../shared/headers.p4"
 
 // Of a switch with a parent (admit_inner_job): parent_port, own_worker, own_bit, own_level. What
@@ -13,9 +16,17 @@
 #else
 #define STREAM_METADATA
 #endif
+// Of a program that speaks RoCEv2: icrc, of the packet as it is; queue, which of each worker's queue
+// pairs the packet's lane is on.
+#ifdef ENCAP_ROCE
+#include "roce_headers.p4"
+#define ENCAP_METADATA bit<32> icrc; bit<8> queue;
+#else
+#define ENCAP_METADATA
+#endif
 #define TARGET_METADATA                                                      \
     bit<9> parent_port; bit<8> own_worker; bit<32> own_bit; bit<4> own_level; \
-    bit<8> receiver; bit<8> worker; bit<4> kind; STREAM_METADATA
+    bit<8> receiver; bit<8> worker; bit<4> kind; STREAM_METADATA ENCAP_METADATA
 #include "../shared/metadata.p4"
 
 #define CPU_PORT 510 // packet-in and packet-out
@@ -35,10 +46,16 @@ struct headers_t {
     ethernet_h   ethernet;
     ipv4_h       ipv4;
     udp_h        udp;
+#ifdef ENCAP_ROCE
+    bth_h        bth;
+#endif
     ina_h        ina;
     values_h     values;
 #ifdef MODE_STREAM
     next_block_h next_block; // in place of `values`
+#endif
+#ifdef ENCAP_ROCE
+    icrc_h       icrc;
 #endif
 }
 

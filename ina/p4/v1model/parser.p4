@@ -37,6 +37,8 @@ parser PoolParser(packet_in packet, out headers_t hdr, inout ina_metadata_t meta
 
 #ifdef MODE_STREAM
 #include "parse_stream.p4"
+#elif defined(ENCAP_ROCE)
+#include "roce_parser.p4"
 #else
 #include "../shared/parse_ina.p4"
 #endif
@@ -48,10 +50,16 @@ control PoolDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.ethernet);
         packet.emit(hdr.ipv4);
         packet.emit(hdr.udp);
+#ifdef ENCAP_ROCE
+        packet.emit(hdr.bth);
+#endif
         packet.emit(hdr.ina);
         packet.emit(hdr.values);
 #ifdef MODE_STREAM
         packet.emit(hdr.next_block);
+#endif
+#ifdef ENCAP_ROCE
+        packet.emit(hdr.icrc);
 #endif
     }
 }

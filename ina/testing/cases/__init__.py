@@ -18,16 +18,18 @@ from ina.testing.cases import (
     malformed,
     merging,
     multicast,
+    roce,
     sets,
     shared,
     slot_rows,
     stream,
     wanted,
 )
+from ina.testing.wrapping import WRAPPINGS, said_of
 
 TOPICS = (
     *(slot_rows, merging, admission, malformed, multicast, shared, levels, forwarding, counters),
-    *(claims, flushes, sets, wanted, stream),
+    *(claims, flushes, sets, wanted, stream, roce),
 )
 """Those of one mode's program alone have its name as ``MODE``."""
 
@@ -35,8 +37,12 @@ TOPICS = (
 @functools.cache
 def all_cases(values: int, mode: str = names.DEFAULT_MODE) -> tuple[Case, ...]:
     """Every case for a mode's build with ``values`` values a packet; their names are unique."""
+    wrapping = WRAPPINGS[modes.of(mode).framing]
     topics = [topic for topic in TOPICS if getattr(topic, "MODE", mode) == mode]
-    found = [case for topic in topics for case in topic.cases(values)]
+    own = [case for topic in topics if hasattr(topic, "MODE") for case in topic.cases(values)]
+    of_all = [
+        case for topic in topics if not hasattr(topic, "MODE") for case in topic.cases(values)
+    ]
     if not modes.of(mode).gathers & Flag.WANTED:
-        found += wanted.cases_of_others(values)
-    return tuple(found)
+        of_all += wanted.cases_of_others(values)
+    return (*(said_of(case, wrapping) for case in of_all), *own)
