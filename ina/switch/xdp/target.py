@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from ina.switch.xdp.pipeline import XdpPipeline
 from ina.switch.xdp.ports import XdpPorts
 from ina.switch.xdp.refusals import refusal
 
+_log = logging.getLogger(__name__)
+
 
 class XdpImage(Image):
     """An object file."""
@@ -34,28 +36,34 @@ class XdpImage(Image):
         *,
         at_ports: bool,
         pin: Pin | None = None,
-        otherwise: Callable[[], XdpImage] | None = None,
+        otherwise: Callable[[str], XdpImage] | None = None,
+        instead: str = "",
     ) -> None:
-        """``otherwise``: the program in another form, if the verifier refuses this one."""
+        """``otherwise``: the program without a main path, if the verifier refuses this one, for a
+        reason; ``instead``: the reason why this is that one."""
         super().__init__(program)
-        self._otherwise = otherwise
+        self._otherwise, self._instead = otherwise, instead
         self._source, self._path, self._at_ports, self._pin = source, path, at_ports, pin
 
     def power_on(self) -> XdpPipeline:
         """See :meth:`Image.power_on`. Raises XdpError; UnsupportedProgramError: the kernel's
         verifier refuses it; the message has the P4 place, and the file of the log."""
         try:
-            return XdpPipeline.power_on(
+            pipeline = XdpPipeline.power_on(
                 self.program, self._source, self._path, at_ports=self._at_ports
             )
         except RefusedError as error:
+            found = refusal(error.log, self._source.text)
             if self._otherwise is not None:
-                return self._otherwise().power_on()
+                return self._otherwise(found.construct).power_on()
             log = self._path.with_suffix(".log")
             log.write_text(error.log)
-            found = refusal(error.log, self._source.text)
             construct = f"{found.construct}, on device xdp (verifier's log: {log})"
             raise UnsupportedProgramError(construct, found.source) from None
+        if self._instead:
+            name = self.program.name or "the program"
+            _log.warning("%s: every packet is copied: its main path has %s", name, self._instead)
+        return pipeline
 
     def take_over(self) -> XdpPipeline:
         """See :meth:`Image.take_over`. Raises PinError, XdpError."""
@@ -99,13 +107,18 @@ class XdpTarget(Target):
         CompilerMissingError, CompilationError, XdpError."""
         library()
         general = replace(program, has_main_path=False)
-        if program.has_main_path:
-            with suppress(UnsupportedProgramError):
-                return self._image(program, lambda: self._image(general))
-        return self._image(general)
+        if not program.has_main_path:
+            return self._image(general)
+        try:
+            return self._image(program, lambda why: self._image(general, instead=why))
+        except UnsupportedProgramError as error:
+            return self._image(general, instead=error.construct)
 
     def _image(
-        self, program: ReadProgram, otherwise: Callable[[], XdpImage] | None = None
+        self,
+        program: ReadProgram,
+        otherwise: Callable[[str], XdpImage] | None = None,
+        instead: str = "",
     ) -> XdpImage:
         try:
             source = emit_ebpf(program.plan)
@@ -126,6 +139,7 @@ class XdpTarget(Target):
             at_ports=self._at_ports,
             pin=self._pin,
             otherwise=otherwise,
+            instead=instead,
         )
 
     def trouble(self) -> str:

@@ -154,3 +154,21 @@ def test_without_a_main_path_that_the_kernel_refuses(
     monkeypatch.setattr(XdpPipeline, "power_on", loaded)
     with xdp_target(tmp_path).load(FOLDER / "main_path.json"):
         assert asked == [True, False]
+
+
+@pytest.mark.skipif(bool(cannot_run_xdp()), reason=cannot_run_xdp() or "it is there")
+def test_a_program_whose_packets_are_all_copied_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refusing(plan: Plan) -> EbpfSource:
+        if plan.main is not None:
+            raise UnsupportedProgramError("too much of it")
+        return emit_ebpf(plan)
+
+    monkeypatch.setattr(target, "emit_ebpf", refusing)
+    built = Builder(headers={"a": [("x", 16)]}, parser=[state("start", ["a"])], ingress=[send(2)])
+    with xdp_target(tmp_path).load(built.json()) as pipeline:
+        assert pipeline.process(1, bytes(60)) == [(2, bytes(60))]
+    [record] = caplog.records
+    said = "built.p4: every packet is copied: its main path has too much of it, on device xdp"
+    assert record.getMessage() == said
