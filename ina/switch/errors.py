@@ -10,13 +10,13 @@ class InvalidProgramError(InvalidInputError):
 
 
 class UnsupportedProgramError(InvalidInputError):
-    """The program uses something outside the soft switch's subset; names construct and P4 line."""
+    """The program uses something that the switch lacks; names construct and P4 line."""
 
     def __init__(self, construct: str, source: str = "") -> None:
         self.construct = construct
         self.source = source
         where = f" at {source}" if source else ""
-        super().__init__(f"the soft switch does not support {construct}{where}")
+        super().__init__(f"this switch does not support {construct}{where}")
 
 
 class CompilerMissingError(MissingToolError):
