@@ -7,7 +7,6 @@ Its CPU time is that of the threads that move packets, as :mod:`.switch_frames` 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from ina.bench.emulated_star import star_topology
 from ina.bench.report import Ratio
 from ina.emulate import job
 from ina.emulate.emulation import Emulation, emulate
-from ina.emulate.namespaces import namespace
+from ina.emulate.namespaces import namespace, processes
 from ina.emulate.topology import SwitchKind, Topology
 from ina.emulate.wiring import DATA_INTERFACE
 from ina.errors import InaError
@@ -112,10 +111,7 @@ def _movers(kind: SwitchKind, topology: Topology, emulation: Emulation) -> list[
         netns.poll_in_thread(End(emulation.state.net, port))
     if kind == "xdp":
         return [(it, it) for it in polls(ports)]
-    listed = subprocess.run(
-        ["ip", "netns", "pids", emulation.state.net], capture_output=True, text=True, check=False
-    )
-    for process in map(int, listed.stdout.split()):
+    for process in processes([emulation.state.net]):
         try:
             return [(thread(SWITCH_THREAD, process), process)]
         except (InaError, OSError):
