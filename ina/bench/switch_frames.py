@@ -36,6 +36,8 @@ FRAMES = 20_000
 """Of a sample."""
 MTU_BYTES = 1500
 _JOB_INDEX = 0
+_CONTRIBUTIONS = "PoolIngress.distribute.job_contributions"
+_RESULTS = "PoolIngress.distribute.job_results"
 _ROUND_S, _POLL_S = 1.0, 50e-6
 
 
@@ -93,10 +95,6 @@ def measure_frames(
         frames=sent,
         wrong=abs(sent - contributions) + abs(sent // workers - results),
     )
-
-
-_CONTRIBUTIONS = "PoolIngress.distribute.job_contributions"
-_RESULTS = "PoolIngress.distribute.job_results"
 
 
 def why_not() -> str:

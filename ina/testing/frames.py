@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from ina.protocol.roce import ipv4_checksum
 from ina.protocol.spec import UDP_PORT
 
 ETHERNET_BYTES = 14
@@ -97,15 +98,6 @@ class Frame:
         while total > 0xFFFF:
             total = (total & 0xFFFF) + (total >> 16)
         return (total ^ 0xFFFF) or 0xFFFF
-
-
-def ipv4_checksum(header: bytes | bytearray) -> int:
-    """Returns the checksum of a 20-byte IPv4 header, whatever its checksum field holds."""
-    words: tuple[int, ...] = struct.unpack(">10H", header)
-    total = sum(words) - words[5]
-    while total > 0xFFFF:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total ^ 0xFFFF
 
 
 def without_udp_checksum(data: bytes) -> bytes:

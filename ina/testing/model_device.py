@@ -14,6 +14,7 @@ from types import TracebackType
 from ina import modes
 from ina.p4 import names
 from ina.protocol.codec import encode
+from ina.protocol.roce import ipv4_checksum
 from ina.protocol.slot_model import Outcome
 from ina.protocol.spec import PARENT, DropReason, Flag, Kind
 from ina.protocol.switch_model import Attachment, Departure, SwitchModel
@@ -26,7 +27,6 @@ from ina.testing.frames import (
     IPV4_BYTES,
     Frame,
     PortFrame,
-    ipv4_checksum,
     is_udp,
     parse,
 )

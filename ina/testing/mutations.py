@@ -8,8 +8,9 @@ from typing import Any
 
 from ina.protocol import serial
 from ina.protocol.codec import Header
+from ina.protocol.roce import ipv4_checksum
 from ina.protocol.spec import HEADER_BYTES, VALUES_PER_PACKET_BUILDS
-from ina.testing.frames import IPV4, PAYLOAD_OFFSET, PortFrame, ipv4_checksum
+from ina.testing.frames import IPV4, PAYLOAD_OFFSET, PortFrame
 
 Mutation = Callable[[random.Random, int, bytes], PortFrame]
 

@@ -17,10 +17,11 @@ from msgspec import structs
 from ina.p4 import names
 from ina.protocol.bth import BTH_BYTES, ROCE_UDP_PORT, Bth, Opcode, encode_bth
 from ina.protocol.icrc import ICRC_BYTES, icrc
+from ina.protocol.roce import ipv4_checksum
 from ina.protocol.spec import UDP_PORT
 from ina.tables.values import AnyItem, CounterRef, Entry, EntryCounter
 from ina.testing.case import Arrival, Case, ItemChange, Step
-from ina.testing.frames import ETHERNET_BYTES, IPV4, PAYLOAD_OFFSET, ipv4_checksum, is_udp, parse
+from ina.testing.frames import ETHERNET_BYTES, IPV4, PAYLOAD_OFFSET, is_udp, parse
 
 _SRC_UDP, _DST_UDP, _UDP_LENGTH, _UDP_CHECKSUM = 34, 36, 38, 40
 _IP_LENGTH, _IP_CHECKSUM = 16, 24

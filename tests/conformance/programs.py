@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ina.protocol.roce import ipv4_checksum
 from ina.tables.values import AnyItem, Counter, CounterRef, Entry, Group, MatchValue
-from ina.testing.frames import ipv4_checksum
 
 FOLDER = Path(__file__).parent.parent / "switch" / "programs"
 _EDGES = (0, 1, 0x7F, 0x80, 0xFF)

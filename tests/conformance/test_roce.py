@@ -11,7 +11,7 @@ from scapy.layers.l2 import Ether
 from ina.p4 import names
 from ina.protocol.bth import ROCE_UDP_PORT
 from ina.protocol.icrc import ICRC_BYTES, MASKED_OFFSETS
-from ina.protocol.roce import DROP_ICRC
+from ina.protocol.roce import DROP_ICRC, ipv4_checksum
 from ina.protocol.spec import DropReason
 from ina.tables.values import Counter, EntryCounter
 from ina.testing.case import Arrival, run_case
@@ -19,7 +19,7 @@ from ina.testing.cases import all_cases
 from ina.testing.cases.actors import team
 from ina.testing.cases.roce import first
 from ina.testing.device import Device
-from ina.testing.frames import ETHERNET_BYTES, IPV4, ipv4_checksum, is_udp, parse
+from ina.testing.frames import ETHERNET_BYTES, IPV4, is_udp, parse
 from ina.testing.model_device import ModelDevice
 from ina.testing.state import own_address
 from ina.testing.wrapping import WRAPPINGS, said_of

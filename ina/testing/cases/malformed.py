@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ina.protocol.roce import ipv4_checksum
 from ina.protocol.spec import HEADER_BYTES, VALUES_PER_PACKET_BUILDS, DropReason
 from ina.testing.case import Arrival, Case
 from ina.testing.cases.actors import tally, team, with_fields
 from ina.testing.cases.admission import honest_round
 from ina.testing.device import Ability
-from ina.testing.frames import ETHERNET_BYTES, IPV4, PAYLOAD_OFFSET, Frame, ipv4_checksum
+from ina.testing.frames import ETHERNET_BYTES, IPV4, PAYLOAD_OFFSET, Frame
 
 
 def cases(values: int) -> Iterator[Case]:

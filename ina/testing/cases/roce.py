@@ -8,13 +8,13 @@ from dataclasses import replace
 from ina.p4 import names
 from ina.protocol.bth import BTH_BYTES, UC_SENDS, Bth, Opcode, decode_bth, encode_bth
 from ina.protocol.icrc import ICRC_BYTES
-from ina.protocol.roce import DROP_ICRC
+from ina.protocol.roce import DROP_ICRC, ipv4_checksum
 from ina.protocol.spec import DropReason
 from ina.tables.values import AnyItem, Counter, CounterRef, Entry
 from ina.testing.case import Arrival, Case
 from ina.testing.cases.actors import Team, tally, team
 from ina.testing.cases.admission import honest_round
-from ina.testing.frames import IPV4, PAYLOAD_OFFSET, ipv4_checksum
+from ina.testing.frames import IPV4, PAYLOAD_OFFSET
 from ina.testing.wrapping import InSends, sealed
 
 MODE = names.ROCE
