@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -58,6 +59,12 @@ class DoctorOptions:
             help="Also say whether it can be a port of ina switch --device xdp; repeatable.",
         ),
     ] = None
+    roce: Annotated[
+        bool,
+        typer.Option(
+            "--roce", help="Only go through what transport roce needs: RDMA NICs, step by step."
+        ),
+    ] = False
     host: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="This host's IPv4 address towards the switch."),
@@ -75,6 +82,11 @@ def doctor(asked: DoctorOptions) -> None:
     """
     if asked.embedded and asked.controller:
         raise InvalidInputError("--embedded and --controller (INA_CONTROLLER): one of them")
+    if asked.roce:
+        _refuse_others(asked)
+        found = list(_roce())
+        emit({"roce": [_plain(it) for it in found]}, asked.as_json, _machine(found))
+        raise typer.Exit(int(not all(it.found for it in found)))
     if asked.job:
         if not asked.controller:
             raise InvalidInputError("--job needs --controller (or INA_CONTROLLER)")
@@ -105,6 +117,21 @@ def _refuse(ctx: typer.Context, why: str) -> None:
     for name in ("host", "token", "tenant"):
         if is_given(ctx, name):
             raise InvalidInputError(f"--{name}: {why}")
+
+
+def _refuse_others(asked: DoctorOptions) -> None:
+    """Beside --roce; a controller that the environment names does not matter."""
+    for name in ("controller", "embedded", "job", "interface"):
+        if is_given(asked.ctx, name):
+            raise InvalidInputError(f"--{name}: --roce looks at this machine's NICs alone")
+    _refuse(asked.ctx, "--roce looks at this machine's NICs alone")
+
+
+def _roce() -> Iterator[Finding]:
+    """Imported here: it needs the extension, which a machine may lack."""
+    from ina.doctor.roce import examine_roce
+
+    yield from examine_roce()
 
 
 def _walk(address: str, host: str | None, token: str, tenant: str) -> list[Step]:

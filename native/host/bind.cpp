@@ -12,6 +12,7 @@
 #include <memory>
 #include <utility>
 
+#include "host/channel/roce_channel.hpp"
 #include "host/channel/shm_channel.hpp"
 #include "host/channel/udp_channel.hpp"
 #include "host/transport/transport.hpp"
@@ -198,6 +199,14 @@ void bind_transport(nb::module_ &m) {
             },
             nb::arg("fd"), nb::arg("memory_fd"), nb::arg("results_fd"), nb::arg("cells"),
             nb::arg("payload_bytes"), nb::arg("config"), nb::arg("options") = TransportOptions{})
+        .def_static(
+            "roce",
+            [](std::shared_ptr<UcQueue> queue, const WorkerConfig &config,
+               const TransportOptions &options) {
+                auto channel = std::make_unique<RoceChannel>(std::move(queue));
+                return std::make_unique<OwnedTransport>(std::move(channel), config, options);
+            },
+            nb::arg("queue"), nb::arg("config"), nb::arg("options") = TransportOptions{})
         .def("stats", &Transport::stats, Unlocked())
         .def("take_own_results", &Transport::take_own_results, Unlocked())
         .def("close", &Transport::close, Unlocked());
@@ -211,6 +220,7 @@ void bind(nb::module_ &m) {
     bind_operations(m);
     bind_stats(m);
     bind_engine(m);
+    bind_roce(m);
     bind_transport(m);
 }
 
