@@ -8,6 +8,7 @@ from ina.modes.pool import Pool
 from ina.modes.roce import Roce
 from ina.modes.shared import Shared
 from ina.modes.stream import Stream
+from ina.modes.transparent import Transparent
 from ina.tables.values import Entry
 
 __all__ = [
@@ -67,3 +68,4 @@ register(Pool())
 register(Shared())
 register(Stream())
 register(Roce())
+register(Transparent())

@@ -136,6 +136,9 @@ class Mode:
 
     # -- what testing it needs to know --
 
+    has_trees = True
+    """Whether its program's switches may sum for one another, and results be shared by workers."""
+
     framing = "udp"
     """What its program's packets have around ina's header and values: of ``ina.testing.framing``.
     """

@@ -28,7 +28,7 @@ def listed(word: str, builds: Sequence[int] = VALUES_PER_PACKET_BUILDS) -> str:
     return f"{', '.join(others)} {word} {last}" if others else last
 
 
-_OF_MODES = {names.ROCE: ROCE_VALUES_PER_PACKET_BUILDS}
+_OF_MODES = dict.fromkeys((names.ROCE, names.TRANSPARENT), ROCE_VALUES_PER_PACKET_BUILDS)
 
 
 def builds_of(mode: str) -> tuple[int, ...]:

@@ -13,11 +13,13 @@ POOL: Final = "pool"  # the program of jobs with slots of their own
 SHARED: Final = "shared"  # of those, and of jobs that claim slots that they share
 STREAM: Final = "stream"  # of those of POOL, and of jobs whose lanes skip blocks of zeros
 ROCE: Final = "roce"  # of jobs with slots of their own, whose packets are RoCEv2's SENDs
+TRANSPARENT: Final = "transparent"  # of those, whose packets go from worker to worker of a ring
 MODES: Final = (
     POOL,
     SHARED,
     STREAM,
     ROCE,
+    TRANSPARENT,
 )  # each the name of the mode that the program was made for
 MODES_ON_CHIPS: Final = (POOL, SHARED)  # of which the folder tofino has twins
 DEFAULT_MODE: Final = POOL  # whose jobs every program can sum
@@ -27,9 +29,16 @@ SLOTS_TOTAL: Final = 8192  # slots of the whole switch, physical indices 0..8191
 JOBS_TOTAL: Final = 256  # length of the per-job counters; also the size of JOBS
 MEMBERS_TOTAL: Final = 4096  # workers of all jobs
 
-# Key: dst_addr. No entry: no packet is for this switch.
+# Key: dst_addr. No entry: no packet is for this switch. Mode "transparent": the workers' addresses
+# in their rings, of which there may be MEMBERS_TOTAL.
 OWN_ADDRESSES: Final = "PoolIngress.own_addresses"
 OURS: Final = "PoolIngress.ours"
+# Mode "transparent". Other RoCEv2 traffic than that of rings: without an entry none passes. Key:
+# dst_addr (LPM), of no network that has a ring's addresses in it.
+BYSTANDERS: Final = "PoolIngress.bystanders"
+# Acknowledgements of rings' workers. Keys: ingress_port, src_addr, dst_addr, dest_qp.
+REPLIES: Final = "PoolIngress.replies"
+PASS: Final = "PoolIngress.pass"  # of both: as it came. No parameter
 
 # Admission. Keys: job, epoch (low 16 bits).
 JOBS: Final = "PoolIngress.admission.jobs"
@@ -47,7 +56,8 @@ ADMIT_STREAM_JOB: Final = "PoolIngress.admission.admit_stream_job"
 ADMIT_INNER_STREAM_JOB: Final = "PoolIngress.admission.admit_inner_stream_job"
 # Keys: ingress_port, src_addr, src_port, job, epoch, worker, kind. Has a direct counter.
 # Mode "roce": dest_qp (the queue pair that the controller gave the sender) in place of src_port,
-# and each action has a parameter more, queue: which of its sender's queue pairs that is.
+# and each action has a parameter more, queue: which of its sender's queue pairs that is. Mode
+# "transparent": dst_addr and dest_qp, and the parameter next_port, towards the next worker.
 MEMBERS: Final = "PoolIngress.admission.members"
 # Parameter: worker_bit (1 << worker).
 ADMIT_MEMBER: Final = "PoolIngress.admission.admit_member"
@@ -71,7 +81,9 @@ TO_CHILD: Final = "PoolIngress.distribute.to_child"  # port, worker
 # instance) w + 1; that of all who share one, 256.
 RECEIVERS: Final = "PoolEgress.address.receivers"
 # Parameters: dst_mac, dst_addr, dst_port. Mode "roce": dst_mac, dst_addr, src_port, dest_qp,
-# segment_mask (packets of a message, a power of two, less one).
+# segment_mask (packets of a message, a power of two, less one). Mode "transparent": the row of a
+# worker is of its flow to the next one: src_mac, src_addr, dst_mac, dst_addr, src_port, dest_qp,
+# first_psn (of chunk 0), segment_mask, next_worker.
 ADDRESS: Final = "PoolEgress.address.address"
 # The row of worker spec.PARENT is where sums go up to.
 
@@ -134,7 +146,7 @@ JOB_TABLES: Final = (MEMBERS, JOBS, CHILDREN, RECEIVERS)
 """Those that only the controller fills with jobs, in the order of removal."""
 
 _FURTHER_COUNTERS: Final = {SHARED: SHARED_JOB_COUNTERS}
-_FURTHER_TABLES: Final = {SHARED: (OWNERS,)}
+_FURTHER_TABLES: Final = {SHARED: (OWNERS,), TRANSPARENT: (REPLIES,)}
 """By the program's mode: what it has besides; tables to be removed from last."""
 
 ALL_JOB_COUNTERS: Final = (*JOB_COUNTERS, *chain.from_iterable(_FURTHER_COUNTERS.values()))

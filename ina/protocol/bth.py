@@ -20,7 +20,8 @@ QP_BITS = 24
 
 
 class Opcode(IntEnum):
-    """Of SENDs without immediate data, on reliable (RC) and unreliable (UC) connections.
+    """Of SENDs without immediate data, on reliable (RC) and unreliable (UC) connections, and of
+    what their receivers say.
 
     A message of one packet is ONLY; a longer one FIRST, any number of MIDDLE, LAST.
     """
@@ -29,10 +30,14 @@ class Opcode(IntEnum):
     RC_SEND_MIDDLE = 0x01
     RC_SEND_LAST = 0x02
     RC_SEND_ONLY = 0x04
+    RC_ACKNOWLEDGE = 0x11
+    """ACK or NAK, as what follows BTH says (AETH, section 9.3.5)."""
     UC_SEND_FIRST = 0x20
     UC_SEND_MIDDLE = 0x21
     UC_SEND_LAST = 0x22
     UC_SEND_ONLY = 0x24
+    CONGESTION_NOTIFICATION = 0x81
+    """CNP, of annex A17: a packet came with CE."""
 
 
 UC_SENDS = (
@@ -41,6 +46,15 @@ UC_SENDS = (
     Opcode.UC_SEND_LAST,
     Opcode.UC_SEND_ONLY,
 )
+
+RC_SENDS = (
+    Opcode.RC_SEND_FIRST,
+    Opcode.RC_SEND_MIDDLE,
+    Opcode.RC_SEND_LAST,
+    Opcode.RC_SEND_ONLY,
+)
+REPLIES = (Opcode.RC_ACKNOWLEDGE, Opcode.CONGESTION_NOTIFICATION)
+"""What the receiver of SENDs sends to their sender."""
 
 _WIDTHS = {
     "opcode": 8,

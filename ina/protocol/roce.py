@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ina.protocol.bth import (
     BTH_BYTES,
     PSN_BITS,
+    RC_SENDS,
     ROCE_UDP_PORT,
+    UC_SENDS,
     Bth,
     Opcode,
     decode_bth,
@@ -141,13 +144,29 @@ def ipv4_checksum(header: bytes | bytearray) -> int:
     return total ^ 0xFFFF
 
 
-def psn_of(seq: int) -> int:
-    """Packet sequence number of a chunk's packets: neighbours in a message follow each other."""
-    return seq & (1 << PSN_BITS) - 1
+def psn_of(seq: int, first_psn: int = 0) -> int:
+    """Packet sequence number of a chunk's packets: neighbours in a message follow each other.
+
+    ``first_psn``: chunk 0's, 24 bits.
+    """
+    return seq + first_psn & (1 << PSN_BITS) - 1
 
 
-def opcode_of(seq: int, segments: int) -> Opcode:
-    """A chunk's place in its message on an unreliable connection.
+class Connection(NamedTuple):
+    """The opcodes of SENDs on one kind of connections."""
+
+    first: Opcode
+    middle: Opcode
+    last: Opcode
+    only: Opcode
+
+
+UC = Connection(*UC_SENDS)
+RC = Connection(*RC_SENDS)
+
+
+def opcode_of(seq: int, segments: int, on: Connection = UC) -> Opcode:
+    """A chunk's place in its message.
 
     ``segments``: packets of a message, a power of two. Raises FieldRangeError: it is none.
     """
@@ -155,10 +174,10 @@ def opcode_of(seq: int, segments: int) -> Opcode:
         raise FieldRangeError(f"messages of {segments} packets: a power of two is wanted")
     place = seq & segments - 1
     if segments == 1:
-        return Opcode.UC_SEND_ONLY
+        return on.only
     if place == 0:
-        return Opcode.UC_SEND_FIRST
-    return Opcode.UC_SEND_LAST if place == segments - 1 else Opcode.UC_SEND_MIDDLE
+        return on.first
+    return on.last if place == segments - 1 else on.middle
 
 
 def _check_lengths(there_bytes: int, total_bytes: int, udp_bytes: int) -> None:

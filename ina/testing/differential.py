@@ -68,11 +68,8 @@ class Comparison:
     values: int
     seed: int = 1
     tally: Tally = field(default_factory=Tally)
-
-    @property
-    def _wrapping(self) -> Wrapping:
-        """How the traffic, which is made of UDP's frames, is said for the devices' program."""
-        return WRAPPINGS[modes.of(self.device.mode).framing]
+    _wrapping: Wrapping = field(init=False)
+    """How the traffic, which is made of UDP's frames, is said for the devices' program."""
 
     def run(self, packets: int, advance: Callable[[int], None] = lambda _: None) -> Finding | None:
         """Compares until a difference, or until ``packets`` have gone to both devices."""
@@ -92,8 +89,10 @@ class Comparison:
         rng = random.Random(f"{self.seed}/{number}")
         jobs = make_jobs(rng, list(SIZES), list(SLOTS), self.device.mode)
         traffic = Traffic(rng, self.values, jobs)
-        of_jobs = (item for job in jobs for item in job_state(job))
-        state = (own_address(), *ordinary_state(), *map(self._wrapping.item, of_jobs))
+        of_jobs = [item for job in jobs for item in job_state(job)]
+        self._wrapping = WRAPPINGS[modes.of(self.device.mode).framing].of(of_jobs)
+        said = (*map(self._wrapping.item, of_jobs), *self._wrapping.rows)
+        state = (own_address(), *ordinary_state(), *said)
         for each in (self.reference, self.device):
             each.reset(self.values)
             each.insert(state)

@@ -27,11 +27,9 @@ from ina.testing.frames import (
     IPV4_BYTES,
     Frame,
     PortFrame,
-    is_udp,
-    parse,
 )
 from ina.testing.framing import FRAMINGS
-from ina.testing.model_tables import Tables
+from ina.testing.model_tables import Tables, sender_number
 
 DROP_PORT = 511
 _IPV4 = b"\x08\x00"
@@ -124,17 +122,24 @@ class ModelDevice:
     def _switch(self, port: int, data: bytes) -> list[PortFrame]:
         if port == names.CPU_PORT:
             return self._packet_out(data)
-        if is_udp(data) and self._is_ours(parse(data), len(data)):
-            return self._aggregate(port, data)
+        if self._framing.may_be_its(data):
+            is_own = self._is_own(data)
+            passes = self._framing.passes(self._tables, port, data, is_own=is_own)
+            if passes is None and is_own:
+                return self._aggregate(port, data)
+            if passes is False:
+                self._tables.count(names.DROPS, DropReason.MEMBER, len(data))
+                return []
         if len(data) < ETHERNET_BYTES:
             return []
         return self._forward(port, data)
 
     # -- INA packets --
 
-    def _is_ours(self, frame: Frame, length: int) -> bool:
-        row = self._tables.hit(names.OWN_ADDRESSES, (frame.dst_ipv4,), length)
-        return row is not None and frame.dst_udp == self._framing.udp_port
+    def _is_own(self, data: bytes) -> bool:
+        """Whether an IPv4 packet is for an address of the switch's."""
+        to = int.from_bytes(data[30:34], "big")
+        return self._tables.hit(names.OWN_ADDRESSES, (to,), len(data)) is not None
 
     def _aggregate(self, port: int, data: bytes) -> list[PortFrame]:
         frame, model = self._framing.opened(data), self._model
@@ -150,7 +155,7 @@ class ModelDevice:
         model.members.clear()
         model.evicted.clear()
         departures = model.receive(
-            Attachment(port, frame.src_ipv4, self._framing.sender_of(frame)),
+            Attachment(port, frame.src_ipv4, sender_number(self._framing.sender_of(frame))),
             frame.payload,
             congestion_experienced=frame.ecn == CE,
         )
@@ -173,7 +178,7 @@ class ModelDevice:
         """Parameters of the row that has let it in, which counts it."""
         job, epoch = (int.from_bytes(frame.payload[at : at + 2], "big") for at in (2, 4))
         worker, kind = frame.payload[6], frame.payload[0] & 0xF
-        sender = frame.src_ipv4, self._framing.sender_of(frame)
+        sender = frame.src_ipv4, *self._framing.sender_of(frame)
         row = self._tables.hit(
             names.MEMBERS, (port, *sender, job, epoch, worker, kind), len(frame.build())
         )
@@ -212,7 +217,9 @@ class ModelDevice:
             return self._params[departure.header.job]["parent_port"]
         way = departure.header.path & self._params[job].get("path_mask", 0)
         row = self._tables.hit(names.CHILDREN, (job, way), 0)
-        return departure.to.port if row is None else dict(row.params)["port"]
+        if row is not None:
+            return dict(row.params)["port"]
+        return self._framing.way_back(departure.to.port, self._member)
 
     def _address(self, frame: Frame, job: int, departure: Departure) -> Frame | None:
         """The contribution's frame on its way back, from the address that it was sent to."""
@@ -232,7 +239,7 @@ class ModelDevice:
                 contributors=own.get("own_bit", header.contributors),
                 level=own["own_level"],
             )
-        payload = encode(header, departure.values or None)
+        payload = encode(self._framing.told(header, to), departure.values or None)
         return self._framing.addressed(frame, payload, header.seq, to)
 
     def _mark_ours(self, result: Frame, job: int, depth: int, arrived_bytes: int) -> bytes:

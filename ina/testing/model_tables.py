@@ -38,8 +38,8 @@ Key = tuple[MatchValue, ...]
 class Tables:
     """What was written, and what was counted."""
 
-    def __init__(self, sender: str) -> None:
-        """``sender``: the key of the table of members that is its sender's."""
+    def __init__(self, sender: tuple[str, ...]) -> None:
+        """``sender``: the keys of the table of members that are its sender's."""
         self._sender = sender
         self._entries: dict[str, dict[Key, Entry]] = {}
         self._defaults: dict[str, DefaultAction] = {}
@@ -129,7 +129,8 @@ class Tables:
             key: Mapping[str, int] = {name: int(value) for name, value in member.match}
             if (key["job"], key["epoch"]) != (number, epoch):
                 continue
-            at = Attachment(key["ingress_port"], key["src_addr"], key[self._sender])
+            sender = sender_number(tuple(key[name] for name in self._sender))
+            at = Attachment(key["ingress_port"], key["src_addr"], sender)
             if key["kind"] == Kind.CONTRIBUTION:
                 child = key["worker"]
                 workers[child] = at
@@ -175,6 +176,11 @@ class Tables:
     def _add(self, ref: CounterRef, frame_bytes: int) -> None:
         self._packets[ref] += 1
         self._bytes[ref] += frame_bytes
+
+
+def sender_number(parts: tuple[int, ...]) -> int:
+    """What names a sender behind an address, as one number: of a socket, its port."""
+    return reduce(lambda number, part: number << 32 | part, parts)
 
 
 def _claims(row: Entry) -> Claims | None:

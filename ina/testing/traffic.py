@@ -70,10 +70,10 @@ def make_jobs(
 ) -> list[ModelJob]:
     """Returns one job a size, in adjacent slot ranges.
 
-    Some workers share ports, some addresses, and some the copies of their results. In some jobs the
-    switch has a parent. Where jobs share slots those of half of the jobs that have one are claimed,
-    and others' too; and half of the jobs have children that are sets of workers. Where the program
-    knows of last words, most jobs have them.
+    Some workers share ports, some addresses, and, where there are trees, some the copies of their
+    results; then, too, the switch has a parent in some jobs. Where jobs share slots those of half
+    of the jobs that have one are claimed, and others' too; and half of the jobs have children that
+    are sets of workers. Where the program knows of last words, most jobs have them.
     """
     jobs = []
     first_slot = 0
@@ -88,7 +88,9 @@ def make_jobs(
             for worker in range(size)
         )
         epoch = rng.randrange(1, 1 << 17)
-        sharing, parent = _sharing(rng, number, size), _parent(rng, number, size)
+        sharing, parent = None, None
+        if modes.of(mode).has_trees:
+            sharing, parent = _sharing(rng, number, size), _parent(rng, number, size)
         jobs.append(ModelJob(number, epoch, first_slot, count, workers, sharing, parent))
         first_slot += count
     if modes.of(mode).slots_shared(0):

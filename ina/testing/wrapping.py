@@ -8,20 +8,42 @@ its other keys and parameters; each count of bytes what the packets have more.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Protocol
 
 from msgspec import structs
 
 from ina.p4 import names
-from ina.protocol.bth import BTH_BYTES, ROCE_UDP_PORT, Bth, Opcode, encode_bth
+from ina.protocol.bth import (
+    BTH_BYTES,
+    RC_SENDS,
+    REPLIES,
+    ROCE_UDP_PORT,
+    Bth,
+    Opcode,
+    encode_bth,
+)
 from ina.protocol.icrc import ICRC_BYTES, icrc
-from ina.protocol.roce import ipv4_checksum
-from ina.protocol.spec import UDP_PORT
-from ina.tables.values import AnyItem, CounterRef, Entry, EntryCounter
+from ina.protocol.roce import ipv4_checksum, psn_of
+from ina.protocol.spec import UDP_PORT, Flag
+from ina.protocol.switch_model import Attachment
+from ina.tables.values import AnyItem, CounterRef, Entry, EntryCounter, Group
 from ina.testing.case import Arrival, Case, ItemChange, Step
-from ina.testing.frames import ETHERNET_BYTES, IPV4, PAYLOAD_OFFSET, is_udp, parse
+from ina.testing.frames import (
+    CE,
+    ETHERNET_BYTES,
+    IPV4,
+    PAYLOAD_OFFSET,
+    SWITCH_IPV4,
+    SWITCH_MAC,
+    Frame,
+    PortFrame,
+    is_udp,
+    parse,
+)
+from ina.testing.state import job_group, receiver_mac
 
 _SRC_UDP, _DST_UDP, _UDP_LENGTH, _UDP_CHECKSUM = 34, 36, 38, 40
 _IP_LENGTH, _IP_CHECKSUM = 16, 24
@@ -37,12 +59,22 @@ class Wrapping(Protocol):
 
     extra_bytes: int
     """That each of ina's frames has more."""
+    rows: tuple[AnyItem, ...]
+    """That there are besides, always."""
+
+    def of(self, items: Iterable[AnyItem]) -> Wrapping:
+        """The one for a case or run with these rows."""
+        ...
+
+    def says(self, case: Case) -> bool:
+        """Whether it can be said: what happens to other packets in it does not depend on UDP."""
+        ...
 
     def arriving(self, data: bytes) -> bytes:
         """A frame to the switch."""
         ...
 
-    def leaving(self, data: bytes, arrived: bytes) -> bytes:
+    def leaving(self, port: int, data: bytes, arrived: bytes) -> PortFrame:
         """A frame that leaves because of another; both as they are of UDP."""
         ...
 
@@ -63,14 +95,23 @@ class AsItIs:
     """UDP."""
 
     extra_bytes = 0
+    rows: tuple[AnyItem, ...] = ()
+
+    def of(self, items: Iterable[AnyItem]) -> Wrapping:
+        """The same."""
+        return self
+
+    def says(self, case: Case) -> bool:
+        """All."""
+        return True
 
     def arriving(self, data: bytes) -> bytes:
         """The same."""
         return data
 
-    def leaving(self, data: bytes, arrived: bytes) -> bytes:
+    def leaving(self, port: int, data: bytes, arrived: bytes) -> PortFrame:
         """The same."""
-        return data
+        return port, data
 
     def item(self, item: AnyItem) -> AnyItem:
         """The same."""
@@ -89,6 +130,15 @@ class InSends:
     """RoCEv2: a UDP port of the cases is a queue pair here, the switch's and the worker's own."""
 
     extra_bytes = BTH_BYTES + ICRC_BYTES
+    rows: tuple[AnyItem, ...] = ()
+
+    def of(self, items: Iterable[AnyItem]) -> Wrapping:
+        """The same."""
+        return self
+
+    def says(self, case: Case) -> bool:
+        """All."""
+        return True
 
     @staticmethod
     def switch_qp(udp_port: int) -> int:
@@ -113,17 +163,22 @@ class InSends:
         bth = Bth(Opcode.UC_SEND_ONLY, self.switch_qp(frame.src_udp), _psn(data))
         return wrapped(data, bth, frame.src_udp)
 
-    def leaving(self, data: bytes, arrived: bytes) -> bytes:
+    def leaving(self, port: int, data: bytes, arrived: bytes) -> PortFrame:
         """A SEND to the receiver's queue pair, or what has only passed through."""
         if not (is_udp(data) and is_udp(arrived)):
-            return data
+            return port, data
         frame, cause = parse(data), parse(arrived)
         if cause.dst_udp != UDP_PORT:
-            return data
+            return port, data
         if frame.src_ipv4 == cause.src_ipv4:
-            return self.arriving(data)
+            return port, self.arriving(data)
+        return self.result(port, frame)
+
+    def result(self, port: int, frame: Frame) -> PortFrame:
+        """What answers a contribution."""
+        data = frame.build()
         bth = Bth(Opcode.UC_SEND_ONLY, self.worker_qp(frame.dst_udp), _psn(data))
-        return wrapped(data, bth, self.flow(frame.dst_udp))
+        return port, wrapped(data, bth, self.flow(frame.dst_udp))
 
     def item(self, item: AnyItem) -> AnyItem:
         """Members and receivers are of queue pairs."""
@@ -165,7 +220,157 @@ class InSends:
         return bytes(flipped)
 
 
-WRAPPINGS: Mapping[str, Wrapping] = {"udp": AsItIs(), "rocev2": InSends()}
+class InRing(InSends):
+    """RoCEv2 round a ring: worker w sends to worker w + 1, and the last one to the first.
+
+    A worker's UDP port of the cases is its flow's: of the queue pair that this leads to.
+    """
+
+    def __init__(self, rings: Mapping[int, Sequence[Attachment]] = MappingProxyType({})) -> None:
+        """``rings``: the workers of each job, by its number."""
+        self._rings = rings
+        self.rows = (
+            *(Entry(names.BYSTANDERS, (("dst_addr", half),), names.PASS) for half in _ALL),
+            *(
+                Entry(names.REPLIES, tuple(zip(_REPLY, self._reply(at), strict=True)), names.PASS)
+                for job, them in rings.items()
+                for at in them
+                if job % 2 == 0
+            ),
+        )
+
+    def of(self, items: Iterable[AnyItem]) -> Wrapping:
+        """With the rings that the rows of members tell of."""
+        found: dict[int, dict[int, Attachment]] = {}
+        for item in items:
+            if isinstance(item, Entry) and item.table == names.MEMBERS:
+                at = Attachment(*map(item.exact, ("ingress_port", "src_addr", "src_port")))
+                found.setdefault(item.exact("job"), {})[item.exact("worker")] = at
+        return InRing({job: [them[it] for it in sorted(them)] for job, them in found.items()})
+
+    def says(self, case: Case) -> bool:
+        """Not what is told of what is no RoCEv2, and of rings that change."""
+        return case.name not in NOT_OF_RINGS
+
+    def next(self, job: int, worker: int, steps: int = 1) -> int:
+        """The worker that is so many further on."""
+        return (worker + steps) % len(self._rings[job])
+
+    @staticmethod
+    def flow_qp(udp_port: int) -> int:
+        """The queue pair to which the worker with this port sends."""
+        return 0x02_0000 | udp_port
+
+    def arriving(self, data: bytes) -> bytes:
+        """A SEND to the next worker, which the switch's address stands for."""
+        if not is_udp(data) or parse(data).dst_udp != UDP_PORT:
+            return data
+        frame = parse(data)
+        return wrapped(data, self._bth(frame.src_udp, data), frame.src_udp)
+
+    def result(self, port: int, frame: Frame) -> PortFrame:
+        """On a flow: the one to whom it is for, or of a replay, the one of who asked."""
+        job, flags = int.from_bytes(frame.payload[2:4], "big"), frame.payload[1]
+        asks_or_gets = frame.payload[6]
+        is_replay = bool(flags & Flag.REPLAY)
+        to = self.next(job, asks_or_gets) if is_replay else asks_or_gets
+        sender, receiver = self._rings[job][self.next(job, to, -1)], self._rings[job][to]
+        marked = frame.tos | CE if flags & Flag.ECN and frame.ecn else frame.tos
+        on = replace(
+            frame,
+            payload=frame.payload[:6] + bytes([to]) + frame.payload[7:],
+            dst_mac=receiver_mac(receiver),
+            dst_ipv4=receiver.ipv4,
+            src_ipv4=sender.ipv4,
+            tos=marked,
+            checksum=None,
+        ).build()
+        bth = self._bth(sender.udp_port, on)
+        return receiver.port if is_replay else port, wrapped(on, bth, self.flow(sender.udp_port))
+
+    def item(self, item: AnyItem) -> AnyItem:
+        """Members and receivers are flows; a copy is of the flow to whom it was for."""
+        if isinstance(item, Group):
+            return self._group(item)
+        if not isinstance(item, Entry) or item.table not in (names.MEMBERS, names.RECEIVERS):
+            return item
+        job, worker = item.exact("job"), item.exact("worker")
+        receiver = self._rings[job][self.next(job, worker)]
+        if item.table == names.MEMBERS:
+            match = dict(item.match)
+            flow = ("dst_addr", SWITCH_IPV4), ("dest_qp", self.flow_qp(item.exact("src_port")))
+            first, rest = ("ingress_port", "src_addr"), ("job", "epoch", "worker", "kind")
+            anew = *((it, match[it]) for it in first), *flow, *((it, match[it]) for it in rest)
+            params = *item.params, ("next_port", receiver.port)
+            return structs.replace(item, match=anew, params=params)
+        sender = self._rings[job][worker]
+        params = (
+            ("src_mac", SWITCH_MAC),
+            ("src_addr", sender.ipv4),
+            ("dst_mac", receiver_mac(receiver)),
+            ("dst_addr", receiver.ipv4),
+            ("src_port", self.flow(sender.udp_port)),
+            ("dest_qp", self.flow_qp(sender.udp_port)),
+            ("first_psn", FIRST_PSN),
+            ("segment_mask", 0),
+            ("next_worker", self.next(job, worker)),
+        )
+        return structs.replace(item, params=params)
+
+    def damaged(self, rng: random.Random, data: bytes) -> bytes:
+        """Perhaps its sender's acknowledgement, which is let through in half of the jobs."""
+        is_roce = is_udp(data) and parse(data).dst_udp == ROCE_UDP_PORT
+        if not is_roce or rng.random() < _WHOLE:
+            return super().damaged(rng, data)
+        opcode = rng.choice((*REPLIES, *RC_SENDS))
+        return sealed(
+            data[:PAYLOAD_OFFSET] + bytes([opcode]) + data[PAYLOAD_OFFSET + 1 : -ICRC_BYTES]
+        )
+
+    def opened(self, data: bytes) -> bytes:
+        """As if a replay were for who asked, which lets the traffic go on."""
+        opened = super().opened(data)
+        job = int.from_bytes(opened[PAYLOAD_OFFSET + 2 : PAYLOAD_OFFSET + 4], "big")
+        if opened == data or job not in self._rings or not opened[PAYLOAD_OFFSET + 1] & Flag.REPLAY:
+            return opened
+        at = PAYLOAD_OFFSET + 6
+        asks = self.next(job, opened[at], -1)
+        return opened[:at] + bytes([asks]) + opened[at + 1 :]
+
+    def _group(self, group: Group) -> Group:
+        job = next((it for it in self._rings if job_group(it) == group.number), None)
+        if job is None:
+            return group
+        copies = tuple((port, self.next(job, rid - 1, -1) + 1) for port, rid in group.replicas)
+        return Group(group.number, copies)
+
+    def _reply(self, at: Attachment) -> tuple[int, int, int, int]:
+        return at.port, at.ipv4, SWITCH_IPV4, self.flow_qp(at.udp_port)
+
+    def _bth(self, udp_port: int, data: bytes) -> Bth:
+        psn = psn_of(_psn(data), FIRST_PSN)
+        return Bth(Opcode.RC_SEND_ONLY, self.flow_qp(udp_port), psn, ack_request=1)
+
+
+_ALL = ("0.0.0.0/1", "128.0.0.0/1")
+_REPLY = ("ingress_port", "src_addr", "dst_addr", "dest_qp")
+FIRST_PSN = 0xFF_FF00
+"""Of chunk 0 on all flows of the cases said of rings; any number will do."""
+
+NOT_OF_RINGS = frozenset(
+    {
+        "stranger/to-any-address-of-the-switch",
+        "lifecycle/receiver-removed",
+        "lifecycle/moved-and-grown",
+        "malformed/cut-to-14-to-41",
+        "ordinary/later-fragment",
+        "ordinary/ip-options",
+        "ordinary/ip-version-5",
+    }
+)
+"""Cases of pool that have others in their place: of which worker gets what, of unreadable ports."""
+
+WRAPPINGS: Mapping[str, Wrapping] = {"udp": AsItIs(), "rocev2": InSends(), "ring": InRing()}
 """By the name that modes have for it (``Mode.framing``)."""
 
 
@@ -173,9 +378,11 @@ def said_of(case: Case, wrapping: Wrapping) -> Case:
     """The case, of other packets."""
     if wrapping.extra_bytes == 0:
         return case
+    changes = [step for step in case.steps if isinstance(step, ItemChange)]
+    wrapping = wrapping.of([*case.state, *(item for it in changes for item in it.insert)])
     return replace(
         case,
-        state=tuple(map(wrapping.item, case.state)),
+        state=(*map(wrapping.item, case.state), *wrapping.rows),
         steps=tuple(_step(step, wrapping) for step in case.steps),
         counts={
             _ref(ref, wrapping): _count(ref, count, wrapping) for ref, count in case.counts.items()
@@ -217,7 +424,7 @@ def _step(step: Step, wrapping: Wrapping) -> Step:
     if isinstance(step, ItemChange):
         delete, insert = (tuple(map(wrapping.item, it)) for it in (step.delete, step.insert))
         return ItemChange(delete, insert, step.modify)
-    out = tuple((port, wrapping.leaving(data, step.frame)) for port, data in step.out)
+    out = tuple(wrapping.leaving(port, data, step.frame) for port, data in step.out)
     return Arrival(step.port, wrapping.arriving(step.frame), out)
 
 

@@ -137,6 +137,24 @@ def bmv2_roce() -> Iterator[Device]:
 
 
 @pytest.fixture(scope="session")
+def model_transparent() -> Iterator[Device]:
+    """The reference, with a ring's flows."""
+    yield from started("model", mode=names.TRANSPARENT)
+
+
+@pytest.fixture(scope="session")
+def soft_transparent() -> Iterator[Device]:
+    """The soft switch's P4Runtime server and pipeline, with mode transparent's program."""
+    yield from started("soft", mode=names.TRANSPARENT)
+
+
+@pytest.fixture(scope="session")
+def bmv2_transparent() -> Iterator[Device]:
+    """simple_switch_grpc, with mode transparent's program."""
+    yield from started("bmv2", mode=names.TRANSPARENT)
+
+
+@pytest.fixture(scope="session")
 def named() -> Iterator[Device]:
     """What INA_DEVICE and INA_PORT_MAP name: any P4Runtime device."""
     name = os.environ.get("INA_DEVICE")

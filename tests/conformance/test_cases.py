@@ -27,9 +27,11 @@ SHARED_CASES = [
 STREAM_CASES = [
     case for values in VALUES_PER_PACKET_BUILDS for case in all_cases(values, names.STREAM)
 ]
-# That of mode roce has pool's in another framing, in builds of its own.
+# Those of modes roce and transparent have pool's in other framings, in builds of their own.
 ROCE_BUILDS = builds_of(names.ROCE)
 ROCE_CASES = [case for values in ROCE_BUILDS for case in all_cases(values, names.ROCE)]
+RING_BUILDS = builds_of(names.TRANSPARENT)
+RING_CASES = [case for values in RING_BUILDS for case in all_cases(values, names.TRANSPARENT)]
 SMALLEST, LARGEST = min(VALUES_PER_PACKET_BUILDS), max(VALUES_PER_PACKET_BUILDS)
 
 
@@ -63,6 +65,8 @@ DEVICES = {
     "soft_stream": STREAM_CASES if LONG else of_mode(STREAM_CASES),
     "model_roce": ROCE_CASES if LONG else of_smallest(ROCE_CASES),
     "soft_roce": ROCE_CASES if LONG else of_smallest(ROCE_CASES),
+    "model_transparent": RING_CASES if LONG else of_smallest(RING_CASES),
+    "soft_transparent": RING_CASES if LONG else of_smallest(RING_CASES),
     "soft_veth": all_cases(SMALLEST),
     # Each case has the kernel verify the program anew.
     "xdp": whole(CASES, 64, 256, 360) if LONG else all_cases(SMALLEST)[::8],
@@ -82,6 +86,7 @@ DEVICES = {
     "bmv2": whole(CASES, 64, 256),
     "bmv2_shared": of_mode(SHARED_CASES),
     "bmv2_roce": of_smallest(ROCE_CASES),
+    "bmv2_transparent": of_smallest(RING_CASES),
     "bmv2_stream": [case for case in STREAM_CASES if case.values == SMALLEST],
 }
 if os.environ.get("INA_DEVICE"):
@@ -108,9 +113,16 @@ def test_case(device: str, case: Case, request: pytest.FixtureRequest) -> None:
     assert verdict.differences == (), case.about
 
 
-@pytest.mark.parametrize("values", VALUES_PER_PACKET_BUILDS)
-def test_names_are_unique(values: int) -> None:
-    found = Counter(case.name for case in all_cases(values, names.SHARED))
+@pytest.mark.parametrize(
+    ("mode", "values"),
+    [
+        *((names.SHARED, values) for values in VALUES_PER_PACKET_BUILDS),
+        (names.ROCE, ROCE_BUILDS[0]),
+        (names.TRANSPARENT, RING_BUILDS[0]),
+    ],
+)
+def test_names_are_unique(mode: str, values: int) -> None:
+    found = Counter(case.name for case in all_cases(values, mode))
     assert [name for name, count in found.items() if count > 1] == []
 
 
@@ -135,6 +147,7 @@ def test_the_cases_reach_every_drop_reason_and_every_outcome() -> None:
         names.SHARED: 4,
         names.STREAM: 1,
         names.ROCE: 1,
+        names.TRANSPARENT: 1,
     }
 
 

@@ -94,6 +94,36 @@ ROCE_PARAMETERS = {
     names.ADMIT_PARENT: ["queue/8"],
     names.ADDRESS: ["dst_mac/48", "dst_addr/32", "src_port/16", "dest_qp/24", "segment_mask/32"],
 }
+RING_KEYS = {
+    names.MEMBERS: [
+        *KEYS[names.MEMBERS][:2],
+        "dst_addr/32 exact",
+        "dest_qp/24 exact",
+        *KEYS[names.MEMBERS][3:],
+    ],
+    names.REPLIES: [
+        *KEYS[names.MEMBERS][:2],
+        "dst_addr/32 exact",
+        "dest_qp/24 exact",
+    ],
+    names.BYSTANDERS: ["dst_addr/32 lpm"],
+}
+RING_PARAMETERS = {
+    names.ADMIT_MEMBER: ["worker_bit/32", "next_port/9"],
+    names.ADMIT_PARENT: ["next_port/9"],
+    names.ADDRESS: [
+        "src_mac/48",
+        "src_addr/32",
+        "dst_mac/48",
+        "dst_addr/32",
+        "src_port/16",
+        "dest_qp/24",
+        "first_psn/24",
+        "segment_mask/32",
+        "next_worker/8",
+    ],
+}
+FURTHER_PARAMETERS = {names.ROCE: ROCE_PARAMETERS, names.TRANSPARENT: RING_PARAMETERS}
 ACTIONS = [
     (names.OWN_ADDRESSES, names.OURS),
     (names.CHILDREN, names.TO_CHILD),
@@ -140,14 +170,18 @@ def test_tables_and_keys(info: ProgramInfo, mode: str) -> None:
         table.name: [f"{key.name}/{key.bits} {key.match}" for key in table.keys]
         for table in info.tables
     }
-    further = {names.SHARED: {names.OWNERS: ["epoch/32 exact"]}, names.ROCE: ROCE_KEYS}
+    further = {
+        names.SHARED: {names.OWNERS: ["epoch/32 exact"]},
+        names.ROCE: ROCE_KEYS,
+        names.TRANSPARENT: RING_KEYS,
+    }
     assert found == KEYS | further.get(mode, {})
 
 
 def test_actions_and_parameters(info: ProgramInfo, mode: str) -> None:
     found = {a.name: [f"{p.name}/{p.bits}" for p in a.parameters] for a in info.actions}
-    of_roce = ROCE_PARAMETERS if mode == names.ROCE else {}
-    assert {name: found[name] for name in PARAMETERS} == PARAMETERS | of_roce
+    further = FURTHER_PARAMETERS.get(mode, {})
+    assert {name: found[name] for name in PARAMETERS} == PARAMETERS | further
     of_shared = {name: found[name] for name in SHARED_PARAMETERS if name in found}
     assert of_shared == (SHARED_PARAMETERS if mode == names.SHARED else {})
     by_table = {table.name: table.actions for table in info.tables}
@@ -158,23 +192,29 @@ def test_actions_and_parameters(info: ProgramInfo, mode: str) -> None:
         assert of_stream <= set(by_table[names.JOBS])
         assert found[names.ADMIT_STREAM_JOB] == found[names.ADMIT_JOB]
         assert found[names.ADMIT_INNER_STREAM_JOB] == found[names.ADMIT_INNER_JOB]
+    if mode == names.TRANSPARENT:
+        assert found[names.PASS] == []
+        assert all(names.PASS in by_table[table] for table in (names.REPLIES, names.BYSTANDERS))
     if mode == names.SHARED:
         assert names.ADMIT_SHARED_JOB in by_table[names.JOBS]
         assert names.ADMIT_SET in by_table[names.MEMBERS]
 
 
-def test_sizes(info: ProgramInfo) -> None:
+def test_sizes(info: ProgramInfo, mode: str) -> None:
     sizes = {table.name: table.size for table in info.tables}
     assert sizes[names.JOBS] == names.JOBS_TOTAL
     per_member = (names.MEMBERS, names.RECEIVERS, names.CHILDREN)
     assert {sizes[table] for table in per_member} == {names.MEMBERS_TOTAL}
-    assert sizes[names.OWN_ADDRESSES] == names.OWN_ADDRESSES_TOTAL
+    is_ring = mode == names.TRANSPARENT  # its own addresses are all workers'
+    own_addresses = names.MEMBERS_TOTAL if is_ring else names.OWN_ADDRESSES_TOTAL
+    assert sizes[names.OWN_ADDRESSES] == own_addresses
+    assert not is_ring or sizes[names.REPLIES] == names.MEMBERS_TOTAL
     assert {register.size for register in info.registers} == {names.SLOTS_TOTAL}
 
 
 def test_counters(info: ProgramInfo, mode: str) -> None:
     found = {counter.name: counter.size for counter in info.counters}
-    drop_reasons = len(DropReason) + (mode == names.ROCE)
+    drop_reasons = len(DropReason) + (mode in (names.ROCE, names.TRANSPARENT))
     of_jobs = names.JOB_COUNTERS + (names.SHARED_JOB_COUNTERS if mode == names.SHARED else ())
     assert found == dict.fromkeys(of_jobs, names.JOBS_TOTAL) | {names.DROPS: drop_reasons}
     direct = {table.name for table in info.tables if table.direct_counter}

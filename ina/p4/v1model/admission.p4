@@ -86,33 +86,13 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
 #define HAS_VALUES hdr.values.isValid()
 #endif
 #ifdef ENCAP_ROCE
-    // A row is of one queue pair: of each worker's, it is number `queue`, and so are those on which all
-    // workers get what it is for.
-#define SENDER_QUEUE bit<8> queue
-#define ANOTHER_QUEUE , bit<8> queue
-#define OWN_QUEUE meta.queue = queue;
-#define SENDER_KEY hdr.bth.dest_qp: exact @name("dest_qp");
-#define ENCAP_BYTES (BTH_BYTES + ICRC_BYTES)
-    // The source port is the NIC's choice. Padding and immediate data have no use here.
-#define NOT_A_SEND                                                                       \
-    || !hdr.icrc.isValid() || hdr.bth.pad_bytes != 0 || hdr.bth.version != 0             \
-    || hdr.bth.pkey != BTH_PKEY                                                          \
-    || (hdr.bth.opcode != UC_SEND_ONLY && hdr.bth.opcode != UC_SEND_FIRST                \
-        && hdr.bth.opcode != UC_SEND_MIDDLE && hdr.bth.opcode != UC_SEND_LAST)
     Icrc() icrc;
-#else
-#define SENDER_QUEUE
-#define ANOTHER_QUEUE
-#define OWN_QUEUE
-#define SENDER_KEY hdr.udp.src_port: exact @name("src_port");
-#define ENCAP_BYTES 0
-#define NOT_A_SEND
 #endif
     action unknown_job() { refuse(INA_DROP_JOB); }
 
-    action admit_member(bit<32> worker_bit ANOTHER_QUEUE) {
+    action admit_member(bit<32> worker_bit AND_OF_SENDER) {
         meta.worker_bit = worker_bit;
-        OWN_QUEUE
+        KEEP_OF_SENDER
         meta.access = ACCESS_STALE; // until Contribution finds that it is not
     }
 #ifdef MODE_SHARED
@@ -126,9 +106,9 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
 #else
 #define SET_MEMBER_ACTION
 #endif
-    action admit_parent(SENDER_QUEUE) {
+    action admit_parent(OF_SENDER) {
         meta.access = ACCESS_DOWN;
-        OWN_QUEUE
+        KEEP_OF_SENDER
     }
     action unknown_member() { refuse(INA_DROP_MEMBER); }
 
@@ -177,7 +157,7 @@ control Admission(inout headers_t hdr, inout ina_metadata_t meta,
             || standard_metadata.packet_length != (bit<32>)(ETHERNET_BYTES + hdr.ipv4.total_bytes)
             || (hdr.ina.value_count != 0 && !HAS_VALUES) // not the build's constant
             || standard_metadata.checksum_error == 1
-            NOT_A_SEND) {
+            NOT_IN_ENCAP) {
             refuse(INA_DROP_MALFORMED);
         }
 #ifdef ENCAP_ROCE

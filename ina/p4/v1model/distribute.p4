@@ -9,12 +9,6 @@
 #ifndef INA_DISTRIBUTE_P4
 #define INA_DISTRIBUTE_P4
 
-#ifdef ENCAP_ROCE
-#define DROP_REASONS ROCE_DROP_REASONS
-#else
-#define DROP_REASONS INA_DROP_REASONS
-#endif
-
 control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
     // By job: every admitted packet is counted in exactly one of contributions, duplicates, replays,
@@ -55,7 +49,7 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
         hdr.ina.flags = hdr.ina.flags | INA_FLAG_REPLAY;
         meta.receiver = hdr.ina.worker;
         meta.worker = hdr.ina.worker;
-        standard_metadata.egress_spec = standard_metadata.ingress_port;
+        standard_metadata.egress_spec = PORT_OF_SENDER;
     }
     // Still a contribution: of this switch.
     action to_parent() {
@@ -197,50 +191,7 @@ control Address(inout headers_t hdr, inout ina_metadata_t meta,
     direct_counter(CounterType.packets_and_bytes) receiver_results;
     counter(JOBS_TOTAL, CounterType.packets_and_bytes) job_unaddressed;
 
-#ifdef ENCAP_ROCE
-#define RECEIVER_QUEUE_KEY meta.queue: exact @name("queue");
-    bit<32> segments;
-
-    // What leaves is a SEND to the queue pair of the receiver's that the packet's lane is on. Its number and
-    // its place in the message follow from the chunk's, since all who send a chunk say the same of it:
-    // segment_mask is the packets of a message, a power of two, less one. src_port: what the receiver's
-    // network spreads its flows by. The lengths are the packet's.
-    action address(bit<48> dst_mac, bit<32> dst_addr, bit<16> src_port, bit<24> dest_qp,
-                   bit<32> segment_mask) {
-        hdr.ethernet.src_mac = hdr.ethernet.dst_mac;
-        hdr.ethernet.dst_mac = dst_mac;
-        hdr.ipv4.src_addr = hdr.ipv4.dst_addr;
-        hdr.ipv4.dst_addr = dst_addr;
-        hdr.ipv4.ttl = 64;
-        hdr.udp.src_port = src_port;
-        hdr.udp.dst_port = ROCE_UDP_PORT;
-        hdr.udp.checksum = 0;
-        hdr.bth.opcode = UC_SEND_ONLY;
-        hdr.bth.solicited = 0;
-        hdr.bth.migrated = 1;
-        hdr.bth.congestion = 0;
-        hdr.bth.dest_qp = dest_qp;
-        hdr.bth.ack_request = 0;
-        hdr.bth.reserved = 0;
-        hdr.bth.psn = hdr.ina.seq[23:0];
-        segments = segment_mask;
-    }
-#else
-#define RECEIVER_QUEUE_KEY
-    // What leaves comes from where the packet went: worker and switch talk as two sockets do.
-    // UDP checksum 0 (none, RFC 768): it covers the values, and a switch that adds in passing has not
-    // the whole payload at hand when it writes the header. Links check their frames.
-    action address(bit<48> dst_mac, bit<32> dst_addr, bit<16> dst_port) {
-        hdr.ethernet.src_mac = hdr.ethernet.dst_mac;
-        hdr.ethernet.dst_mac = dst_mac;
-        hdr.ipv4.src_addr = hdr.ipv4.dst_addr;
-        hdr.ipv4.dst_addr = dst_addr;
-        hdr.ipv4.ttl = 64;
-        hdr.udp.src_port = INA_UDP_PORT;
-        hdr.udp.dst_port = dst_port;
-        hdr.udp.checksum = 0;
-    }
-#endif
+    ADDRESS_ACTION
 #ifdef MODE_EVICTS
     // Nobody asks for the result: the path leads to no child.
     action speak_for_owner() {
@@ -264,7 +215,7 @@ control Address(inout headers_t hdr, inout ina_metadata_t meta,
         key = {
             hdr.ina.job: exact @name("job");
             meta.receiver: exact @name("worker");
-            RECEIVER_QUEUE_KEY
+            RECEIVER_KEY
         }
         actions = { address; @defaultonly unaddressed; }
         const default_action = unaddressed();
@@ -285,21 +236,9 @@ control Address(inout headers_t hdr, inout ina_metadata_t meta,
             speak_for_owner();
         }
 #endif
-#ifdef ENCAP_ROCE
-        segments = 0;
+        BEFORE_ADDRESS
         receivers.apply();
-        if (segments != 0) {
-            if ((hdr.ina.seq & segments) == 0) {
-                hdr.bth.opcode = UC_SEND_FIRST;
-            } else if ((hdr.ina.seq & segments) == segments) {
-                hdr.bth.opcode = UC_SEND_LAST;
-            } else {
-                hdr.bth.opcode = UC_SEND_MIDDLE;
-            }
-        }
-#else
-        receivers.apply();
-#endif
+        AFTER_ADDRESS
     }
 }
 

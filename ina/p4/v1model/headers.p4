@@ -16,13 +16,14 @@
 #else
 #define STREAM_METADATA
 #endif
-// Of a program that speaks RoCEv2: icrc, of the packet as it is; queue, which of each worker's queue
-// pairs the packet's lane is on.
-#ifdef ENCAP_ROCE
-#include "roce_headers.p4"
-#define ENCAP_METADATA bit<32> icrc; bit<8> queue;
+// What differs between what packets are in: UDP alone, SENDs to the switch (mode `roce`), or SENDs that are on
+// their way round a ring of workers (mode `transparent`).
+#ifdef ENCAP_RING
+#include "ring_encap.p4"
+#elif defined(ENCAP_ROCE)
+#include "roce_encap.p4"
 #else
-#define ENCAP_METADATA
+#include "udp_encap.p4"
 #endif
 #define TARGET_METADATA                                                      \
     bit<9> parent_port; bit<8> own_worker; bit<32> own_bit; bit<4> own_level; \

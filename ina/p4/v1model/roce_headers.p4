@@ -11,11 +11,12 @@ const bit<16> BTH_PKEY = 0xFFFF; // the partition that all are in
 const bit<8> INA_DROP_ICRC = 8;  // behind those that all programs count
 const bit<32> ROCE_DROP_REASONS = 9;
 
-// Of messages without immediate data on unreliable connections: of one packet, or of several.
-const bit<8> UC_SEND_FIRST = 0x20;
-const bit<8> UC_SEND_MIDDLE = 0x21;
-const bit<8> UC_SEND_LAST = 0x22;
-const bit<8> UC_SEND_ONLY = 0x24;
+// Padding and immediate data have no use here; SEND_*: of the program's kind of connections.
+#define NOT_A_SEND                                                                       \
+    || !hdr.icrc.isValid() || hdr.bth.pad_bytes != 0 || hdr.bth.version != 0             \
+    || hdr.bth.pkey != BTH_PKEY                                                          \
+    || (hdr.bth.opcode != SEND_ONLY && hdr.bth.opcode != SEND_FIRST                      \
+        && hdr.bth.opcode != SEND_MIDDLE && hdr.bth.opcode != SEND_LAST)
 
 header bth_h {
     bit<8>  opcode;

@@ -23,15 +23,18 @@ from ina.testing.cases import (
     shared,
     slot_rows,
     stream,
+    transparent,
     wanted,
 )
 from ina.testing.wrapping import WRAPPINGS, said_of
 
 TOPICS = (
     *(slot_rows, merging, admission, malformed, multicast, shared, levels, forwarding, counters),
-    *(claims, flushes, sets, wanted, stream, roce),
+    *(claims, flushes, sets, wanted, stream, roce, transparent),
 )
 """Those of one mode's program alone have its name as ``MODE``."""
+OF_TREES = (levels, shared)
+"""Switches above one another, and results that workers share."""
 
 
 @functools.cache
@@ -41,8 +44,11 @@ def all_cases(values: int, mode: str = names.DEFAULT_MODE) -> tuple[Case, ...]:
     topics = [topic for topic in TOPICS if getattr(topic, "MODE", mode) == mode]
     own = [case for topic in topics if hasattr(topic, "MODE") for case in topic.cases(values)]
     of_all = [
-        case for topic in topics if not hasattr(topic, "MODE") for case in topic.cases(values)
+        case
+        for topic in topics
+        if not hasattr(topic, "MODE") and (modes.of(mode).has_trees or topic not in OF_TREES)
+        for case in topic.cases(values)
     ]
     if not modes.of(mode).gathers & Flag.WANTED:
         of_all += wanted.cases_of_others(values)
-    return (*(said_of(case, wrapping) for case in of_all), *own)
+    return (*(said_of(case, wrapping) for case in of_all if wrapping.says(case)), *own)
