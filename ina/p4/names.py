@@ -29,12 +29,12 @@ SLOTS_TOTAL: Final = 8192  # slots of the whole switch, physical indices 0..8191
 JOBS_TOTAL: Final = 256  # length of the per-job counters; also the size of JOBS
 MEMBERS_TOTAL: Final = 4096  # workers of all jobs
 
-# Key: dst_addr. No entry: no packet is for this switch. Mode "transparent": the workers' addresses
-# in their rings, of which there may be MEMBERS_TOTAL.
+# Key: dst_addr. No entry: no packet is for this switch. Mode "transparent": LPM, the networks of
+# rings.
 OWN_ADDRESSES: Final = "PoolIngress.own_addresses"
 OURS: Final = "PoolIngress.ours"
 # Mode "transparent". Other RoCEv2 traffic than that of rings: without an entry none passes. Key:
-# dst_addr (LPM), of no network that has a ring's addresses in it.
+# dst_addr (LPM), of no network that overlaps one of rings.
 BYSTANDERS: Final = "PoolIngress.bystanders"
 # Acknowledgements of rings' workers. Keys: ingress_port, src_addr, dst_addr, dest_qp.
 REPLIES: Final = "PoolIngress.replies"

@@ -91,8 +91,8 @@ class Comparison:
         traffic = Traffic(rng, self.values, jobs)
         of_jobs = [item for job in jobs for item in job_state(job)]
         self._wrapping = WRAPPINGS[modes.of(self.device.mode).framing].of(of_jobs)
-        said = (*map(self._wrapping.item, of_jobs), *self._wrapping.rows)
-        state = (own_address(), *ordinary_state(), *said)
+        said = map(self._wrapping.item, (own_address(), *of_jobs))
+        state = (*ordinary_state(), *said, *self._wrapping.rows)
         for each in (self.reference, self.device):
             each.reset(self.values)
             each.insert(state)

@@ -15,6 +15,7 @@ PAYLOAD_OFFSET = ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES
 IPV4 = slice(ETHERNET_BYTES, ETHERNET_BYTES + IPV4_BYTES)
 ETHERTYPE_IPV4 = 0x0800
 PROTOCOL_UDP = 17
+DONT_FRAGMENT = 0x4000
 MORE_FRAGMENTS = 0x2000
 FRAGMENT_OFFSET = 0x1FFF
 CE = 3
@@ -45,7 +46,7 @@ class Frame:
     ttl: int = 63
     tos: int = 2  # ECT(0)
     identification: int = 0x1234
-    fragment: int = 0x4000  # don't fragment
+    fragment: int = DONT_FRAGMENT
     udp_checksum: int | None = None
     checksum: int | None = None
 

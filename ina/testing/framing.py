@@ -31,6 +31,7 @@ from ina.protocol.spec import UDP_PORT, DropReason, Flag
 from ina.tables.values import Entry
 from ina.testing.frames import (
     CE,
+    DONT_FRAGMENT,
     ETHERNET_BYTES,
     ETHERTYPE_IPV4,
     IPV4,
@@ -65,6 +66,10 @@ class Framing(Protocol):
 
     def may_be_its(self, data: bytes) -> bool:
         """Whether a frame is one of these, if an address of the switch's is its destination."""
+        ...
+
+    def is_own(self, rows: Rows, address: int) -> bool:
+        """Whether a destination is the switch's."""
         ...
 
     def passes(self, rows: Rows, port: int, data: bytes, *, is_own: bool) -> bool | None:
@@ -113,6 +118,10 @@ class UdpFraming:
     def may_be_its(self, data: bytes) -> bool:
         """To its port."""
         return is_udp(data) and parse(data).dst_udp == self.udp_port
+
+    def is_own(self, rows: Rows, address: int) -> bool:
+        """One of its addresses."""
+        return rows.hit(names.OWN_ADDRESSES, (address,), 0) is not None
 
     def passes(self, rows: Rows, port: int, data: bytes, *, is_own: bool) -> bool | None:
         """What is for others is ordinary traffic."""
@@ -207,6 +216,7 @@ class RoceFraming(UdpFraming):
         opcode = opcode_of(seq, to["segment_mask"] + 1)
         back = _sent_back(frame, payload, to)
         back = replace(back, dst_udp=ROCE_UDP_PORT, src_udp=to["src_port"])
+        back = replace(back, identification=0, fragment=DONT_FRAGMENT)
         return replace(back, bth=Bth(opcode, to["dest_qp"], psn_of(seq)))  # type: ignore[call-arg]
 
 
@@ -224,6 +234,10 @@ class RingFraming(RoceFraming):
         if not is_ipv4 or data[23] != PROTOCOL_UDP:
             return False
         return not is_udp(data) or super().may_be_its(data)
+
+    def is_own(self, rows: Rows, address: int) -> bool:
+        """Of a network of rings."""
+        return rows.longest_prefix(names.OWN_ADDRESSES, address, 0) is not None
 
     def passes(self, rows: Rows, port: int, data: bytes, *, is_own: bool) -> bool | None:
         """A ring's acknowledgements, and what is for bystanders."""
@@ -272,6 +286,8 @@ class RingFraming(RoceFraming):
             src_udp=to["src_port"],
             dst_udp=ROCE_UDP_PORT,
             tos=on.tos | CE if is_marked else on.tos,
+            identification=0,
+            fragment=DONT_FRAGMENT,
             bth=bth,  # type: ignore[call-arg]
         )
 

@@ -123,7 +123,7 @@ class ModelDevice:
         if port == names.CPU_PORT:
             return self._packet_out(data)
         if self._framing.may_be_its(data):
-            is_own = self._is_own(data)
+            is_own = self._framing.is_own(self._tables, int.from_bytes(data[30:34], "big"))
             passes = self._framing.passes(self._tables, port, data, is_own=is_own)
             if passes is None and is_own:
                 return self._aggregate(port, data)
@@ -135,11 +135,6 @@ class ModelDevice:
         return self._forward(port, data)
 
     # -- INA packets --
-
-    def _is_own(self, data: bytes) -> bool:
-        """Whether an IPv4 packet is for an address of the switch's."""
-        to = int.from_bytes(data[30:34], "big")
-        return self._tables.hit(names.OWN_ADDRESSES, (to,), len(data)) is not None
 
     def _aggregate(self, port: int, data: bytes) -> list[PortFrame]:
         frame, model = self._framing.opened(data), self._model

@@ -8,6 +8,7 @@ its other keys and parameters; each count of bytes what the packets have more.
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -29,10 +30,11 @@ from ina.protocol.icrc import ICRC_BYTES, icrc
 from ina.protocol.roce import ipv4_checksum, psn_of
 from ina.protocol.spec import UDP_PORT, Flag
 from ina.protocol.switch_model import Attachment
-from ina.tables.values import AnyItem, CounterRef, Entry, EntryCounter, Group
-from ina.testing.case import Arrival, Case, ItemChange, Step
+from ina.tables.values import AnyItem, CounterRef, Entry, EntryCounter, Group, lpm_text
+from ina.testing.case import Arrival, Case, ItemChange, Step, powered_on
 from ina.testing.frames import (
     CE,
+    DONT_FRAGMENT,
     ETHERNET_BYTES,
     IPV4,
     PAYLOAD_OFFSET,
@@ -47,6 +49,7 @@ from ina.testing.state import job_group, receiver_mac
 
 _SRC_UDP, _DST_UDP, _UDP_LENGTH, _UDP_CHECKSUM = 34, 36, 38, 40
 _IP_LENGTH, _IP_CHECKSUM = 16, 24
+_IP_NUMBER = slice(18, 22)  # identification, flags, the fragment's offset
 _SEQ = slice(PAYLOAD_OFFSET + 12, PAYLOAD_OFFSET + 16)
 _OF_FORWARDING = (names.DMAC, names.IPV4_LPM)
 _WHOLE, _MENDED = 0.95, 0.5  # of random packets: not damaged; of those, with a right ICRC
@@ -178,7 +181,7 @@ class InSends:
         """What answers a contribution."""
         data = frame.build()
         bth = Bth(Opcode.UC_SEND_ONLY, self.worker_qp(frame.dst_udp), _psn(data))
-        return port, wrapped(data, bth, self.flow(frame.dst_udp))
+        return port, wrapped(_unnumbered(data), bth, self.flow(frame.dst_udp))
 
     def item(self, item: AnyItem) -> AnyItem:
         """Members and receivers are of queue pairs."""
@@ -286,12 +289,16 @@ class InRing(InSends):
             checksum=None,
         ).build()
         bth = self._bth(sender.udp_port, on)
-        return receiver.port if is_replay else port, wrapped(on, bth, self.flow(sender.udp_port))
+        return receiver.port if is_replay else port, wrapped(
+            _unnumbered(on), bth, self.flow(sender.udp_port)
+        )
 
     def item(self, item: AnyItem) -> AnyItem:
         """Members and receivers are flows; a copy is of the flow to whom it was for."""
         if isinstance(item, Group):
             return self._group(item)
+        if isinstance(item, Entry) and item.table == names.OWN_ADDRESSES:
+            return network_row(item.exact("dst_addr"), 32)
         if not isinstance(item, Entry) or item.table not in (names.MEMBERS, names.RECEIVERS):
             return item
         job, worker = item.exact("job"), item.exact("worker")
@@ -374,6 +381,12 @@ WRAPPINGS: Mapping[str, Wrapping] = {"udp": AsItIs(), "rocev2": InSends(), "ring
 """By the name that modes have for it (``Mode.framing``)."""
 
 
+def network_row(address: int, bits: int) -> Entry:
+    """A network whose addresses are the switch's: of rings."""
+    match = (("dst_addr", lpm_text(address, bits, is_ipv4=True)),)
+    return Entry(names.OWN_ADDRESSES, match, names.OURS)
+
+
 def said_of(case: Case, wrapping: Wrapping) -> Case:
     """The case, of other packets."""
     if wrapping.extra_bytes == 0:
@@ -382,7 +395,7 @@ def said_of(case: Case, wrapping: Wrapping) -> Case:
     wrapping = wrapping.of([*case.state, *(item for it in changes for item in it.insert)])
     return replace(
         case,
-        state=(*map(wrapping.item, case.state), *wrapping.rows),
+        state=(*map(wrapping.item, powered_on(case)), *wrapping.rows),
         steps=tuple(_step(step, wrapping) for step in case.steps),
         counts={
             _ref(ref, wrapping): _count(ref, count, wrapping) for ref, count in case.counts.items()
@@ -408,6 +421,14 @@ def wrapped(data: bytes, bth: Bth, src_udp: int) -> bytes:
     head[_DST_UDP : _DST_UDP + 2] = ROCE_UDP_PORT.to_bytes(2, "big")
     head[_UDP_CHECKSUM : _UDP_CHECKSUM + 2] = bytes(2)
     return sealed(bytes(head) + encode_bth(bth) + payload)
+
+
+def _unnumbered(data: bytes) -> bytes:
+    """With the IP header that all have which the switch addresses."""
+    head, rest = bytearray(data[:PAYLOAD_OFFSET]), data[PAYLOAD_OFFSET:]
+    head[_IP_NUMBER] = struct.pack(">HH", 0, DONT_FRAGMENT)
+    head[_IP_CHECKSUM : _IP_CHECKSUM + 2] = ipv4_checksum(head[IPV4]).to_bytes(2, "big")
+    return bytes(head) + rest
 
 
 def sealed(data: bytes) -> bytes:

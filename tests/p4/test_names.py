@@ -106,6 +106,7 @@ RING_KEYS = {
         "dst_addr/32 exact",
         "dest_qp/24 exact",
     ],
+    names.OWN_ADDRESSES: ["dst_addr/32 lpm"],
     names.BYSTANDERS: ["dst_addr/32 lpm"],
 }
 RING_PARAMETERS = {
@@ -205,10 +206,8 @@ def test_sizes(info: ProgramInfo, mode: str) -> None:
     assert sizes[names.JOBS] == names.JOBS_TOTAL
     per_member = (names.MEMBERS, names.RECEIVERS, names.CHILDREN)
     assert {sizes[table] for table in per_member} == {names.MEMBERS_TOTAL}
-    is_ring = mode == names.TRANSPARENT  # its own addresses are all workers'
-    own_addresses = names.MEMBERS_TOTAL if is_ring else names.OWN_ADDRESSES_TOTAL
-    assert sizes[names.OWN_ADDRESSES] == own_addresses
-    assert not is_ring or sizes[names.REPLIES] == names.MEMBERS_TOTAL
+    assert sizes[names.OWN_ADDRESSES] == names.OWN_ADDRESSES_TOTAL
+    assert mode != names.TRANSPARENT or sizes[names.REPLIES] == names.MEMBERS_TOTAL
     assert {register.size for register in info.registers} == {names.SLOTS_TOTAL}
 
 

@@ -53,6 +53,7 @@ const bit<16> ETHERTYPE_SERVICE_VLAN = 0x88A8;
         hdr.ethernet.dst_mac = dst_mac;                                            \
         hdr.ipv4.src_addr = src_addr;                                              \
         hdr.ipv4.dst_addr = dst_addr;                                              \
+        SAME_IPV4                                                                  \
         hdr.ipv4.ttl = 64;                                                         \
         hdr.udp.src_port = src_port;                                               \
         hdr.udp.dst_port = ROCE_UDP_PORT;                                          \

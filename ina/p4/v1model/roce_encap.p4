@@ -40,6 +40,7 @@ const bit<8> SEND_ONLY = 0x24;
         hdr.ethernet.dst_mac = dst_mac;                                            \
         hdr.ipv4.src_addr = hdr.ipv4.dst_addr;                                     \
         hdr.ipv4.dst_addr = dst_addr;                                              \
+        SAME_IPV4                                                                  \
         hdr.ipv4.ttl = 64;                                                         \
         hdr.udp.src_port = src_port;                                               \
         hdr.udp.dst_port = ROCE_UDP_PORT;                                          \

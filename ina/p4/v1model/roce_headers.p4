@@ -18,6 +18,14 @@ const bit<32> ROCE_DROP_REASONS = 9;
     || (hdr.bth.opcode != SEND_ONLY && hdr.bth.opcode != SEND_FIRST                      \
         && hdr.bth.opcode != SEND_MIDDLE && hdr.bth.opcode != SEND_LAST)
 
+// What ICRC covers of the IP header is always the same of one receiver: who gets it from a UDP socket does
+// not see that header. An identification says nothing of what is never cut (RFC 6864).
+#define SAME_IPV4                                                                        \
+    hdr.ipv4.identification = 0;                                                         \
+    hdr.ipv4.reserved = 0;                                                               \
+    hdr.ipv4.dont_fragment = 1;                                                          \
+    hdr.ipv4.fragment_offset = 0;
+
 header bth_h {
     bit<8>  opcode;
     bit<1>  solicited;

@@ -38,14 +38,14 @@ control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
     Accumulate() accumulate;
     Distribute() distribute;
 
-    // The workers' addresses in their rings. A switch answers for them, since nobody is to reach one by any
-    // other way.
+    // Networks of which workers have addresses in their rings, and nothing else has: what goes there by RoCEv2 is
+    // summed, or a reply, or stays here.
     action ours() { meta.is_ours = 1; }
     table own_addresses {
-        key = { hdr.ipv4.dst_addr: exact @name("dst_addr"); }
+        key = { hdr.ipv4.dst_addr: lpm @name("dst_addr"); }
         actions = { ours; @defaultonly NoAction; }
         const default_action = NoAction();
-        size = MEMBERS_TOTAL;
+        size = OWN_ADDRESSES_TOTAL;
     }
 
     action pass() { meta.is_ours = 0; }
@@ -67,8 +67,8 @@ control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
         size = MEMBERS_TOTAL;
     }
 
-    // Who gets other RoCEv2 traffic across this switch. No network here may have a ring's addresses in it: the
-    // rings' rows are gone when a switch has lost its power, and must not be missed.
+    // Networks that get other RoCEv2 traffic across this switch. None may have a ring's addresses in it: a switch
+    // that has lost its power has no row, and it must not matter which comes first.
     table bystanders {
         key = { hdr.ipv4.dst_addr: lpm @name("dst_addr"); }
         actions = { pass; @defaultonly stop; }

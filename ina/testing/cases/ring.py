@@ -20,7 +20,8 @@ from ina.tables.values import AnyItem, Entry, Group
 from ina.testing.case import Arrival
 from ina.testing.cases.actors import Team, team, with_fields
 from ina.testing.frames import SWITCH_MAC, PortFrame
-from ina.testing.state import forward, job_entry, job_group, own_address, worker_mac
+from ina.testing.state import forward, job_entry, job_group, worker_mac
+from ina.testing.wrapping import network_row
 
 _PLACES = (Opcode.RC_SEND_FIRST, Opcode.RC_SEND_MIDDLE, Opcode.RC_SEND_LAST)
 
@@ -57,8 +58,8 @@ class Ring:
 
     @property
     def addresses(self) -> tuple[AnyItem, ...]:
-        """That the switch answers for."""
-        return tuple(own_address(self.at(worker).ipv4) for worker in sorted(self.order))
+        """The network that theirs are in."""
+        return (network_row(self.at(0).ipv4 & ~0xFF, 24),)
 
     @property
     def state(self) -> tuple[AnyItem, ...]:

@@ -25,6 +25,7 @@ from ina.testing.case import Arrival, Case
 from ina.testing.cases.actors import Team, tally
 from ina.testing.cases.admission import honest_round
 from ina.testing.frames import IPV4, PAYLOAD_OFFSET
+from ina.testing.state import own_address
 from ina.testing.wrapping import WRAPPINGS, Wrapping, sealed
 
 BTH = slice(PAYLOAD_OFFSET, PAYLOAD_OFFSET + BTH_BYTES)
@@ -50,7 +51,7 @@ class Scene:
     @property
     def state(self) -> tuple[AnyItem, ...]:
         """What the controller installs."""
-        return tuple(map(self.wrapping.item, self.them.state))
+        return tuple(map(self.wrapping.item, (own_address(), *self.them.state)))
 
     @property
     def first(self) -> bytes:

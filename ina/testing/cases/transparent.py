@@ -16,7 +16,8 @@ from ina.testing.cases.malformed import changed
 from ina.testing.cases.ring import Ring, ring
 from ina.testing.cases.sends import cases_of, ring_scene
 from ina.testing.frames import CE, ETHERNET_BYTES, IPV4, PAYLOAD_OFFSET
-from ina.testing.state import own_address, worker_mac
+from ina.testing.state import worker_mac
+from ina.testing.wrapping import network_row
 
 MODE = names.TRANSPARENT
 _HOST, _HOST_MAC, _HOST_PORT = 0xC0A8_0007, 0x02AA_0000_0007, 2
@@ -499,8 +500,7 @@ def closed(values: int) -> Iterator[Case]:
     ordinary = encode_frame(them.frame(0, 0))
     ordinary = changed(ordinary, 36, 53)
     floods = Arrival(1, ordinary).gives((2, ordinary), (3, ordinary))
-    # The reference's devices have an address of their own where a case has none.
-    nobodys = own_address(0x0A00_0000)
+    nobodys = network_row(0x0AFF_0000, 16)  # so that the case has one
     yield Case(
         "closed/power-on",
         "A switch that floods and has no row of a ring yet lets none of its packets through.",
