@@ -15,7 +15,7 @@ py := $(VENV)/bin/python
 # The pins were resolved for Python 3.11; an older or newer one lets pip resolve again.
 pins = $(shell $(PYTHON) -c 'import sys; print("-c constraints.txt" * (sys.version_info[:2] == (3, 11)))')
 pip := $(py) -m pip --disable-pip-version-check --quiet
-native := $(wildcard $(foreach end,cpp h hpp,native/*.$(end) native/*/*.$(end) native/*/*/*.$(end))) \
+native := $(wildcard $(foreach end,cpp c h hpp,native/*.$(end) native/*/*.$(end) native/*/*/*.$(end))) \
 	$(wildcard ina/switch/*.h ina/switch/*/runtime/*.h benchmarks/*.c)
 generated_tests := tests/rpc/test_generated.py tests/p4/test_programs.py tests/p4/test_compile.py
 # One more than cores, for tests wait; who has done his takes of the others', so that no file ends a run alone.
@@ -35,7 +35,7 @@ $(VENV)/.tools: tools/machine.sh constraints.txt
 # that there were: where one has moved or gone since, with a `git pull` say, it needs another. The list
 # is written only where it has changed.
 $(VENV)/.modules: $(VENV)/.tools FORCE
-	@find ina ina_torch_autoload native -name '*.py' -o -name '*.[ch]pp' -o -name '*.h' | LC_ALL=C sort > $@.now
+	@find ina ina_torch_autoload native -name '*.py' -o -name "*.[ch]pp" -o -name "*.[ch]" | LC_ALL=C sort > $@.now
 	@cmp -s $@.now $@ && rm $@.now || mv $@.now $@
 
 FORCE:

@@ -371,6 +371,8 @@ class ChannelCounters:
     def send_drops(self) -> int: ...
     @property
     def shared_packets(self) -> int: ...
+    @property
+    def damaged(self) -> int: ...
 
 class RhythmCounters:
     @property
@@ -431,6 +433,15 @@ class TransportStats(EngineStats):
     @property
     def passed_on(self) -> int: ...
 
+class SoftRoceEnds:
+    def __init__(
+        self, *, own: Peer = ..., own_qp: int = 0, node: Peer = ..., node_qp: int = 0
+    ) -> None: ...
+    own: Peer
+    own_qp: int
+    node: Peer
+    node_qp: int
+
 class TransportOptions:
     def __init__(
         self,
@@ -487,6 +498,15 @@ class Transport(TransportEngine):
         options: TransportOptions = ...,
         trains: bool = True,
         group_fd: int = -1,
+    ) -> Transport: ...
+    @staticmethod
+    def soft_roce(
+        fd: int,
+        ends: SoftRoceEnds,
+        is_on_wire: bool,
+        config: WorkerConfig,
+        receive_buffer_bytes: int,
+        options: TransportOptions = ...,
     ) -> Transport: ...
     @staticmethod
     def shm(

@@ -85,7 +85,7 @@ def doctor(asked: DoctorOptions) -> None:
     if asked.roce:
         _refuse_others(asked)
         found = list(_roce())
-        emit({"roce": [_plain(it) for it in found]}, asked.as_json, _machine(found))
+        emit({"rdma": [_plain(it) for it in found]}, asked.as_json, _machine(found))
         raise typer.Exit(int(not all(it.found for it in found)))
     if asked.job:
         if not asked.controller:

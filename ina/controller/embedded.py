@@ -16,8 +16,10 @@ from typing import Any, ClassVar
 from ina import modes
 from ina.controller.app import ControllerApp
 from ina.controller.config import DEFAULT_JOB_SLOTS, EMBEDDED_LEASE_S, make_config
+from ina.p4.builds import usual_build
 from ina.p4.names import DEFAULT_MODE
-from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUE_BYTES
+from ina.protocol.bth import ROCE_UDP_PORT
+from ina.protocol.spec import UDP_PORT, VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.tls import from_environment, server_credentials
 from ina.switch.ports import Port, ShmPort, UdpPort
@@ -48,7 +50,7 @@ class Embedded:
 
     def __init__(
         self,
-        values: int = DEFAULT_VALUES_PER_PACKET,
+        values: int = 0,
         slots: int = 0,
         host: str = "127.0.0.1",
         loss_rate: float = 0.0,
@@ -60,22 +62,26 @@ class Embedded:
         """What to run.
 
         Args:
-            values: int32 values a packet, of a build (``VALUES_PER_PACKET_BUILDS``).
+            values: int32 values a packet, of a build of the mode's program; 0: as is usual.
             slots: slots of each job, both versions; even. 0: as many as suit the build.
             host: IPv4 address of this machine that the workers can reach.
             loss_rate: probability in 0..1 that a packet is dropped at the switch's ports, in each
                 direction; drawn from a generator seeded with ``loss_seed``.
             config: more of the controller's configuration, as in its file: keys by table.
-            shm: whether workers on this host, of this user, may use shared memory instead of UDP.
+            shm: whether workers on this host, of this user, may use shared memory instead of UDP,
+                in modes whose packets are plain UDP's.
             mode: of jobs that do not ask, by which the switch has its program; there is an
                 aggregator, too, if it needs one.
         """
         self._config = config or {}
-        self._slots = slots or _slots_for(values)
-        self._values = values
+        program = modes.of(modes.of(mode).program)
+        self._values = values or usual_build(program.name)
+        self._slots = slots or _slots_for(self._values)
         self._host = host
-        self._shm = shm
-        ports: list[Port] = [UdpPort(DATA_PORT, host)]
+        self._is_udp = of_udp = program.framing == modes.Mode.framing
+        self._shm = shm = shm and of_udp
+        frame_udp_port = UDP_PORT if of_udp else ROCE_UDP_PORT
+        ports: list[Port] = [UdpPort(DATA_PORT, host, frame_udp_port=frame_udp_port)]
         if shm:
             ports.append(ShmPort(SHM_PORT))
         self.switch = SoftSwitch(
@@ -95,6 +101,13 @@ class Embedded:
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
         self._error: BaseException | None = None
+
+    @property
+    def way_text(self) -> str:
+        """How workers on this host reach the switch, for people."""
+        if self._shm:
+            return "shared memory"
+        return "UDP" if self._is_udp else "RoCEv2"
 
     @property
     def controller_addr(self) -> str:

@@ -208,7 +208,10 @@ def _tree_places(trees: Iterable[pb2.Tree]) -> tuple[TreePlace, ...]:
     return tuple(
         TreePlace(
             job=tree.job,
-            peer=_peer(tree.host, tree.udp_port, f"tree {number}", InvalidTicketError),
+            peer=replace(
+                _peer(tree.host, tree.udp_port, f"tree {number}", InvalidTicketError),
+                queue_pair=tree.queue_pair,
+            ),
             worker=tree.worker,
             path=tree.path,
             expected_bitmap=tree.expected_bitmap,

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import logging
-from typing import Literal, Protocol, get_args
+from typing import Protocol
 
 from ina.errors import InvalidInputError
 from ina.extension.host import Transport, TransportOptions, WorkerConfig
 from ina.host.errors import NoSwitchHereError, TransportError
 from ina.host.member.join_link import JoinLink
 from ina.host.shm import ShmLink
+from ina.host.soft_roce import SoftRoceLink
 from ina.host.udp import UdpLink
+from ina.modes.transports import (
+    RDMA,
+    SOFT_RDMA,
+    TransportName,
+    transport_names,
+    transports_of,
+)
 from ina.protocol.peer import Peer
 
 _log = logging.getLogger(__name__)
-
-TransportName = Literal["auto", "udp", "shm"]
-"""``auto``: shared memory where the switch offers it and is on this host, else UDP."""
 
 
 class SwitchLink(JoinLink, Protocol):
@@ -32,8 +37,38 @@ class SwitchLink(JoinLink, Protocol):
 
 def check_transport(name: str, value: str) -> None:
     """Raise InvalidInputError unless the value, of what is called `name`, is a TransportName."""
-    if value not in get_args(TransportName):
-        raise InvalidInputError(f"{name} {value!r}: want {', '.join(get_args(TransportName))}")
+    if value not in transport_names():
+        raise InvalidInputError(f"{name} {value!r}: want {', '.join(transport_names())}")
+
+
+def check_speaks(who: str, transport: str, mode: str) -> None:
+    """Raise TransportError where packets of a job's mode do not go by this transport."""
+    takes = transports_of(mode)
+    if transport not in ("auto", *takes):
+        raise TransportError(
+            f"{who}: transport {transport!r}, and the job has mode {mode!r}, whose packets go by"
+            f" {' or '.join(takes)}"
+        )
+
+
+def open_roce_link(
+    who: str, transport: TransportName, switch: Peer, own_host: str | None, packet_bytes: int
+) -> SwitchLink:
+    """Open the way to a switch that speaks RoCEv2. Raises TransportError.
+
+    Packets of `packet_bytes` are header and values.
+    """
+    if transport == RDMA:
+        raise TransportError(f"{who}: no RDMA device is used yet: transport {SOFT_RDMA}")
+    if transport == "auto":
+        _log.warning("%s: no RDMA device is used: RoCEv2 in software (roce-soft)", who)
+    link = SoftRoceLink.open(switch, own_host)
+    try:
+        link.check_mtu(who, packet_bytes)
+    except TransportError:
+        link.close()
+        raise
+    return link
 
 
 def open_link(
@@ -46,7 +81,7 @@ def open_link(
     packet_bytes: int,
     results: Peer | None = None,
 ) -> SwitchLink:
-    """Open the way to the switch that `transport` asks for.
+    """Open the way to a switch that speaks plain UDP, that `transport` asks for.
 
     `who`: for messages. `switch_shm`: the address of the switch's shared-memory port, or empty.
     `packets` of at most `packet_bytes` may be in flight. `results`: the multicast group of results

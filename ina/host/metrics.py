@@ -46,6 +46,8 @@ COUNTERS: tuple[tuple[str, str, Read], ...] = (
      lambda s: s.corrupted_sums),
     ("refused_results", "Results that were malformed or not what was waited for.",
      lambda s: s.refused_results),
+    ("damaged_results", "RoCEv2: packets not as their ICRC says, or for another queue pair.",
+     lambda s: s.damaged_results),
     ("icmp_errors", "The switch's address answered that nobody listens, or is not reachable.",
      lambda s: s.icmp_errors),
     ("send_drops", "Packets that this host's kernel did not take.", lambda s: s.send_drops),

@@ -8,11 +8,12 @@ from ina.congestion import Congestion
 from ina.host import threads as thread_counts
 from ina.host.aggregator import OwnAggregator
 from ina.host.errors import InvalidTicketError
-from ina.host.link import TransportName, check_transport
+from ina.host.link import check_transport
 from ina.host.member.latch import OnFailure
 from ina.host.node import NodeOfHost
 from ina.host.stop import Stop
 from ina.host.wishes import NO_WISHES, Wishes
+from ina.modes.transports import TransportName
 from ina.protocol.coding import checked_coding
 from ina.protocol.dscp import checked_dscp
 from ina.protocol.verify import Verify
@@ -29,8 +30,8 @@ class WorkerOptions:
     """How many to ask for, both versions; 0: the controller's default."""
     mode: str = ""
     """One of ina.modes: ``pool``, slots of its own; ``shared``, slots that jobs share; ``stream``,
-    slots of its own, and blocks of zeros are skipped; empty: as others ask, or as the controller's
-    configuration has it."""
+    slots of its own, and blocks of zeros are skipped; ``roce``, slots of its own, over RoCEv2;
+    empty: as others ask, or as the controller's configuration has it."""
     verify: Verify | None = None
     """Of the sums: ``off``, ``accidents`` or ``keyed``; None: as others ask, or as is usual."""
     token: str = ""
@@ -50,8 +51,10 @@ class WorkerOptions:
     host: str | None = None
     """Its IPv4 address towards the switch; None: the one that the routing table gives."""
     transport: TransportName = "auto"
-    """``udp``; ``shm``, shared memory with a switch on this host; or ``auto``, shared memory where
-    the switch offers it, else UDP."""
+    """``udp``; ``shm``, shared memory with a switch on this host; ``roce``, RoCEv2 by an RDMA
+    device, or ``roce-soft``, in this process: both ask for mode ``roce`` where ``mode`` is empty;
+    or ``auto``, shared memory where the switch offers it, else UDP, or RoCEv2 where the job's mode
+    is that."""
     dscp: int | None = None
     """Of its packets, 0 to 63; None: its tenant's."""
     congestion: Congestion | None = None

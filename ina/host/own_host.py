@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ina import modes
 from ina.host.calls import results_of, switch_of
 from ina.host.errors import TransportError
-from ina.host.link import SwitchLink, open_link
+from ina.host.link import SwitchLink, check_speaks, open_link, open_roce_link
 from ina.host.member.join import JoinRequest
 from ina.host.node import NodePlace
 from ina.host.own_addresses import own_addresses, towards
@@ -40,6 +41,11 @@ class RealHost:
         options, node = self._options, self._options.node
         packets = max(created.slots // 2, 1)
         packet_bytes = HEADER_BYTES + VALUE_BYTES * created.values_per_packet
+        check_speaks(self._who, options.transport, created.mode)
+        if modes.of(created.mode).framing != modes.Mode.framing:
+            return open_roce_link(
+                self._who, options.transport, switch_of(created), options.host, packet_bytes
+            ), None
         has_node = node is not None and created.takes_host_nodes and options.transport != "udp"
         link = open_link(
             self._who,

@@ -6,9 +6,16 @@ from dataclasses import dataclass, replace
 
 from ina.extension.host import TransportStats
 from ina.host.sparse.counts import NO_BLOCKS, BlockCounts
+from ina.modes.transports import RDMA, SOFT_RDMA
+from ina.protocol.bth import BTH_BYTES
+from ina.protocol.icrc import ICRC_BYTES
 
 FRAME_OVERHEAD_BYTES = 42
 """Ethernet (14, no FCS), IPv4 (20) and UDP (8) headers around each packet's UDP payload."""
+
+_ROCE_BYTES = BTH_BYTES + ICRC_BYTES
+_AROUND_BYTES = {RDMA: _ROCE_BYTES, SOFT_RDMA: _ROCE_BYTES}
+"""That packets of a transport have besides."""
 
 _OF_NOW = frozenset(
     (
@@ -40,6 +47,7 @@ class SessionStats:
     stale: int  # results of older chunks
     corrupted_sums: int  # results that were not the sum of what the workers sent
     refused_results: int  # malformed, of another job or worker, or not what was waited for
+    damaged_results: int  # RoCEv2: not as their ICRC says, or for another queue pair
     icmp_errors: int  # "port unreachable" and the like; shared memory: the switch is gone
     send_drops: int  # packets that the kernel, or the ring, did not take
     ecn_marked: int  # results that met a long queue
@@ -79,13 +87,13 @@ class SessionStats:
     def of(cls, stats: TransportStats, sparse: BlockCounts = NO_BLOCKS) -> SessionStats:
         """Return the counts of a transport, and of the sparse sums over it."""
         worker, channel = stats.worker, stats.channel
+        overhead_bytes = FRAME_OVERHEAD_BYTES + _AROUND_BYTES.get(stats.kind, 0)
         return cls(
             packets_sent=worker.packets_sent,
             unclaimed_packets=worker.unclaimed,
             packets_received=worker.packets_received,
-            bytes_sent=worker.payload_bytes_sent + FRAME_OVERHEAD_BYTES * worker.packets_sent,
-            bytes_received=worker.payload_bytes_received
-            + FRAME_OVERHEAD_BYTES * worker.packets_received,
+            bytes_sent=worker.payload_bytes_sent + overhead_bytes * worker.packets_sent,
+            bytes_received=worker.payload_bytes_received + overhead_bytes * worker.packets_received,
             retransmissions=worker.retransmissions,
             losses=worker.losses,
             spurious_resends=worker.spurious,
@@ -97,6 +105,7 @@ class SessionStats:
             stale=worker.stale,
             corrupted_sums=worker.corrupted,
             refused_results=worker.malformed + worker.foreign + worker.mismatched,
+            damaged_results=channel.damaged,
             icmp_errors=channel.refused + channel.unreachable,
             send_drops=channel.send_drops,
             ecn_marked=worker.ecn_marked,

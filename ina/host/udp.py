@@ -8,12 +8,13 @@ import socket
 
 from ina.extension.host import Framing, RtoLimits, Transport, TransportOptions, WorkerConfig
 from ina.host.errors import TransportError
-from ina.host.own_addresses import why_not_own
+from ina.host.own_addresses import towards, why_not_own
 from ina.p4.builds import IP_UDP_HEADER_BYTES, socket_mtu_bytes
 from ina.protocol.peer import Peer
 
 # The kernel grants at most net.core.rmem_max; the packets in flight are limited to what it grants.
-_RECEIVE_BUFFER_BYTES = 8 << 20
+RECEIVE_BUFFER_BYTES = 8 << 20
+"""Asked for."""
 _IP_MULTICAST_ALL = 49  # of Linux; Python has no name for it
 
 
@@ -24,6 +25,8 @@ class UdpLink:
     is_shm = False
     rto = RtoLimits()
     framing = Framing()
+    around_bytes = 0
+    """Of a packet's own headers, behind UDP's and at its end, that are not of `framing`."""
 
     def __init__(self, sock: socket.socket) -> None:
         """Take over `sock`."""
@@ -49,7 +52,7 @@ class UdpLink:
         except OSError as error:
             raise TransportError(f"{self.name}: to {node}: {error.strerror}") from None
         here = Peer.at(self._socket.getsockname())
-        if here != self.own:
+        if here.place != self.own.place:
             raise TransportError(
                 f"{self.name}: {node.address} is reached from {here.address}, and the controller"
                 f" knows {self.own.address}: say which by INA_HOST"
@@ -76,7 +79,7 @@ class UdpLink:
         return Transport.udp(
             self._socket.fileno(),
             config,
-            _RECEIVE_BUFFER_BYTES,
+            RECEIVE_BUFFER_BYTES,
             options,
             group_fd=-1 if self._group is None else self._group.fileno(),
         )
@@ -109,7 +112,8 @@ class UdpLink:
         The switch refuses fragments: without this a job would wait for its deadline.
         """
         most_bytes = socket_mtu_bytes(self._socket)
-        packet_bytes = IP_UDP_HEADER_BYTES + self.framing.bytes + payload_bytes
+        around_bytes = self.framing.bytes + self.around_bytes
+        packet_bytes = IP_UDP_HEADER_BYTES + around_bytes + payload_bytes
         if packet_bytes > most_bytes:
             raise TransportError(
                 f"{who}: the job's packets of {packet_bytes} bytes do not fit: the MTU towards"
@@ -124,21 +128,23 @@ class UdpLink:
             group.close()
 
 
-def open_socket(switch: Peer, own_host: str | None = None) -> socket.socket:
+def open_socket(switch: Peer, own_host: str | None = None, own_port: int = 0) -> socket.socket:
     """Return a UDP socket connected to the switch, bound to `own_host` if given.
 
-    Its own port is any free one; connecting makes the kernel refuse datagrams from elsewhere.
+    `own_port`: 0: any free one. Connecting makes the kernel refuse datagrams from elsewhere.
     Raises TransportError.
     """
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
     try:
-        sock.bind((own_host or "", 0))
+        sock.bind((own_host or (towards(str(switch.address)) if own_port else ""), own_port))
         sock.connect(switch.place)
     except OSError as error:
         sock.close()
         why = str(error)
         if error.errno == errno.EADDRNOTAVAIL and own_host:
             why = why_not_own(own_host) or why
+        if error.errno == errno.EADDRINUSE and own_port:
+            why = f"{why}: one worker an address has UDP port {own_port}: say another by INA_HOST"
         where = f"{switch} from {own_host}" if own_host else str(switch)
         raise TransportError(f"no UDP socket towards the switch at {where}: {why}") from None
     return sock

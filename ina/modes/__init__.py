@@ -21,6 +21,7 @@ __all__ = [
     "of_aggregators",
     "register",
     "shares_slots",
+    "sums",
 ]
 
 _BY_NAME: dict[str, Mode] = {}
@@ -52,6 +53,17 @@ def of(name: str) -> Mode:
     if mode is None:
         raise UnknownModeError(f"no mode {name!r}: use {' or '.join(names())}")
     return mode
+
+
+def sums(mode: Mode, program: str, *, shares_slots: bool) -> bool:
+    """Whether a switch can sum jobs of a mode.
+
+    ``program``: the mode of the one that it runs. ``shares_slots``: it has some that jobs share.
+    Raises :class:`UnknownModeError`: of a program.
+    """
+    if of(program).framing != mode.framing:
+        return False
+    return mode.runs_on(program=program, shares_slots=shares_slots)
 
 
 def of_aggregators() -> Mode:

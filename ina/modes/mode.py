@@ -13,12 +13,12 @@ from types import MappingProxyType
 from typing import Any
 
 from ina.modes import rows
-from ina.modes.rows import Place
+from ina.modes.rows import Neighbour, Place
 from ina.modes.site import Asking, Site
 from ina.p4 import names
 from ina.p4.catalogue import Capabilities
 from ina.protocol.slot_model import POOL_STICKY_FLAGS
-from ina.protocol.spec import Flag
+from ina.protocol.spec import DropReason, Flag
 from ina.tables.values import Entry
 from ina.trees.forest import Forest
 from ina.trees.tree import Node
@@ -82,7 +82,7 @@ class Mode:
         return True
 
     def runs_on(self, *, program: str, shares_slots: bool) -> bool:
-        """Whether a switch can sum its jobs.
+        """Whether a switch can sum its jobs that takes packets of their framing.
 
         ``program``: the mode of the one that it runs. ``shares_slots``: it has some that jobs
         share.
@@ -130,18 +130,40 @@ class Mode:
         """Lets the packets of a child in, by its index."""
         return rows.member(at, index, names.ADMIT_MEMBER, worker_bit=at.bits[index])
 
+    def parent_member(self, at: Place, parent: Neighbour) -> Entry:
+        """Lets the parent's results in."""
+        return rows.parent_member(at, parent)
+
+    def receiver(self, at: Place, index: int, whom: Neighbour) -> Entry:
+        """Where a child gets results, by its index, or the parent sums (``PARENT``)."""
+        return rows.receiver(at, index, whom)
+
     def further(self, at: Place) -> tuple[Entry, ...]:
         """Rows of other tables that its program has besides, which are there before the job is."""
         return ()
 
-    # -- what testing it needs to know --
+    # -- what is around its packets --
 
     has_trees = True
     """Whether its program's switches may sum for one another, and results be shared by workers."""
 
     framing = "udp"
-    """What its program's packets have around ina's header and values: of ``ina.testing.framing``.
-    """
+    """What its program's packets have around ina's header and values: ``udp``, nothing;
+    ``rocev2`` or ``ring``, RoCEv2 to a switch and past it. A switch takes packets of one framing, that of its program, and workers have links
+    for each (``ina.host.link``)."""
+
+    drop_reasons: Mapping[int, str] = MappingProxyType({it: it.name.lower() for it in DropReason})
+    """Indices of its program's counter of drops, and what people call them."""
+
+    def queue_pair(self, number: int, index: int) -> int:
+        """Of a node's, the queue pair that a worker's packets go to; 0: they go to a UDP port.
+
+        ``number``: of the job there; ``index``: of the worker among the node's children.
+        """
+        return 0
+
+    # -- what testing it needs to know --
+
     gathers: Flag = POOL_STICKY_FLAGS
     """The flags that slots collect, in its program."""
     is_stream = False

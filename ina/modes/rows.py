@@ -83,7 +83,8 @@ def through(whom: Neighbour, routers: Mapping[int, int]) -> Neighbour:
 
 def member(at: Place, index: int, action: str, **params: int) -> Entry:
     """Lets the packets of the child with this index reach the job's slots."""
-    match = _from(at.part, index, at.children[index], Kind.CONTRIBUTION)
+    whom = at.children[index]
+    match = sender(at.part, index, whom, Kind.CONTRIBUTION, whom.peer.admits)
     return Entry(names.MEMBERS, match, action, tuple(params.items()))
 
 
@@ -101,9 +102,10 @@ def admission(at: Place, action: str, **params: int) -> Entry:
     return Entry(names.JOBS, match, action, (*usual, *params.items()))
 
 
-def parent_member(part: Part, index: int, parent: Neighbour) -> Entry:
-    """Takes results from the parent, whose child this node is with ``index``."""
-    return Entry(names.MEMBERS, _from(part, index, parent, Kind.RESULT), names.ADMIT_PARENT, ())
+def parent_member(at: Place, parent: Neighbour) -> Entry:
+    """Takes results from the parent."""
+    match = sender(at.part, at.own_index, parent, Kind.RESULT, parent.peer.admits)
+    return Entry(names.MEMBERS, match, names.ADMIT_PARENT, ())
 
 
 def receiver(at: Place, index: int, whom: Neighbour) -> Entry:
@@ -134,10 +136,13 @@ def low_epoch(epoch: int) -> int:
     return epoch & ((1 << EPOCH_BITS) - 1)
 
 
-def _from(part: Part, index: int, whom: Neighbour, kind: Kind) -> tuple[tuple[str, int], ...]:
+def sender(
+    part: Part, index: int, whom: Neighbour, kind: Kind, admits: tuple[tuple[str, int], ...]
+) -> tuple[tuple[str, int], ...]:
+    """The key of a row of members; ``admits``: what of it says which one behind its port it is."""
     return (
         ("ingress_port", whom.port),
-        *whom.peer.admits,
+        *admits,
         ("job", part.number),
         ("epoch", low_epoch(part.epoch)),
         ("worker", index),

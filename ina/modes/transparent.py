@@ -9,6 +9,7 @@ yet, and no host sends such packets.
 from __future__ import annotations
 
 from ina.modes.mode import Mode
+from ina.modes.roce import ROCE_DROP_REASONS
 from ina.modes.site import Asking, Site
 from ina.p4 import names
 from ina.p4.catalogue import Capabilities
@@ -21,6 +22,7 @@ class Transparent(Mode):
 
     name = names.TRANSPARENT
     framing = "ring"
+    drop_reasons = ROCE_DROP_REASONS
     has_hosts = False
     has_trees = False
     is_striped = False

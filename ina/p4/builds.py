@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from ina.errors import InvalidInputError
 from ina.p4 import names
 from ina.protocol.spec import (
+    DEFAULT_VALUES_PER_PACKET,
     HEADER_BYTES,
     ROCE_VALUES_PER_PACKET_BUILDS,
     VALUE_BYTES,
@@ -34,6 +35,11 @@ _OF_MODES = dict.fromkeys((names.ROCE, names.TRANSPARENT), ROCE_VALUES_PER_PACKE
 def builds_of(mode: str) -> tuple[int, ...]:
     """Values a packet of the builds of a mode's program, ascending."""
     return _OF_MODES.get(mode, VALUES_PER_PACKET_BUILDS)
+
+
+def usual_build(mode: str) -> int:
+    """Values a packet where nobody says: ina's default, or the largest build below that."""
+    return max(values for values in builds_of(mode) if values <= DEFAULT_VALUES_PER_PACKET)
 
 
 def all_builds() -> tuple[tuple[str, int], ...]:

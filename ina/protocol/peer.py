@@ -16,6 +16,9 @@ class Peer:
     udp_port: int
     mac: int | None = None
     """48 bits; None: derived from the address, as the soft switch's UDP ports do."""
+    queue_pair: int = 0
+    """RoCEv2: the number of the queue pair that SENDs to it name, 24 bits; 0: it takes datagrams.
+    With one, ``udp_port`` is what flows to it are told apart by, their source port."""
 
     @classmethod
     def at(cls, place: tuple[str, int]) -> Peer:

@@ -144,6 +144,21 @@ def ipv4_checksum(header: bytes | bytearray) -> int:
     return total ^ 0xFFFF
 
 
+PARENT_INDEX = 32
+"""Of the queue pair that a switch's parent sends to, behind those of its children."""
+_QP_INDEX_BITS = 6
+_SWITCH_QP = 1 << 23
+
+
+def switch_qp(job: int, index: int) -> int:
+    """Number of the queue pair that a switch, or what else sums, has for a neighbour in a job.
+
+    ``job``: the header's number, 16 bits. ``index``: of a child, 0..31, or ``PARENT_INDEX``. Never
+    0 or 1, which are InfiniBand's own.
+    """
+    return _SWITCH_QP | job << _QP_INDEX_BITS | index
+
+
 def psn_of(seq: int, first_psn: int = 0) -> int:
     """Packet sequence number of a chunk's packets: neighbours in a message follow each other.
 

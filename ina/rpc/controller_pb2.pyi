@@ -162,7 +162,7 @@ class CreateJobReply(_message.Message):
     def __init__(self, switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ..., wire_version: _Optional[int] = ..., switch: _Optional[str] = ..., program: _Optional[_Union[_shown_pb2.Program, _Mapping]] = ..., takes_host_nodes: _Optional[bool] = ..., wants_aggregator: _Optional[bool] = ..., mode: _Optional[str] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
-    __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results", "process", "switch", "node", "aggregator")
+    __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results", "process", "switch", "node", "aggregator", "queue_pair")
     NAME_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
@@ -175,6 +175,7 @@ class JoinRequest(_message.Message):
     SWITCH_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     AGGREGATOR_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_PAIR_FIELD_NUMBER: _ClassVar[int]
     name: str
     rank: int
     host: str
@@ -187,7 +188,8 @@ class JoinRequest(_message.Message):
     switch: str
     node: HostNode
     aggregator: HostNode
-    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ..., takes_shared_results: _Optional[bool] = ..., process: _Optional[str] = ..., switch: _Optional[str] = ..., node: _Optional[_Union[HostNode, _Mapping]] = ..., aggregator: _Optional[_Union[HostNode, _Mapping]] = ...) -> None: ...
+    queue_pair: int
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ..., takes_shared_results: _Optional[bool] = ..., process: _Optional[str] = ..., switch: _Optional[str] = ..., node: _Optional[_Union[HostNode, _Mapping]] = ..., aggregator: _Optional[_Union[HostNode, _Mapping]] = ..., queue_pair: _Optional[int] = ...) -> None: ...
 
 class HostNode(_message.Message):
     __slots__ = ("rank", "host", "udp_port", "switch_port")
@@ -236,7 +238,7 @@ class JoinReply(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., member_key: _Optional[bytes] = ..., shares_results: _Optional[bool] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., verify: _Optional[str] = ..., check_key: _Optional[bytes] = ..., trees: _Optional[_Iterable[_Union[Tree, _Mapping]]] = ..., node_entities: _Optional[_Iterable[bytes]] = ..., dscp: _Optional[int] = ..., aggregator_entities: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Tree(_message.Message):
-    __slots__ = ("job", "host", "udp_port", "worker", "path", "expected_bitmap", "first_lane", "lanes", "node")
+    __slots__ = ("job", "host", "udp_port", "worker", "path", "expected_bitmap", "first_lane", "lanes", "node", "queue_pair")
     JOB_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     UDP_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -246,6 +248,7 @@ class Tree(_message.Message):
     FIRST_LANE_FIELD_NUMBER: _ClassVar[int]
     LANES_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_PAIR_FIELD_NUMBER: _ClassVar[int]
     job: int
     host: str
     udp_port: int
@@ -255,7 +258,8 @@ class Tree(_message.Message):
     first_lane: int
     lanes: int
     node: str
-    def __init__(self, job: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., worker: _Optional[int] = ..., path: _Optional[int] = ..., expected_bitmap: _Optional[int] = ..., first_lane: _Optional[int] = ..., lanes: _Optional[int] = ..., node: _Optional[str] = ...) -> None: ...
+    queue_pair: int
+    def __init__(self, job: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., worker: _Optional[int] = ..., path: _Optional[int] = ..., expected_bitmap: _Optional[int] = ..., first_lane: _Optional[int] = ..., lanes: _Optional[int] = ..., node: _Optional[str] = ..., queue_pair: _Optional[int] = ...) -> None: ...
 
 class Congestion(_message.Message):
     __slots__ = ("algorithm", "options")

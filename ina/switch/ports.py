@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from ina.errors import InvalidInputError, UnavailableError
+from ina.protocol.bth import ROCE_UDP_PORT
 from ina.protocol.spec import UDP_PORT
 
 MAX_PORT_NUMBER = 510
@@ -46,7 +47,9 @@ class UdpPort:
     udp_port: int = 0
     """UDP port to bind; 0 takes a free one, see :meth:`SoftSwitch.udp_address`."""
     frame_udp_port: int = UDP_PORT
-    """What the P4 program sees as the switch's UDP port, whatever ``udp_port`` is."""
+    """What the P4 program sees as the switch's UDP port, whatever ``udp_port`` is. With that of
+    RoCEv2 the socket is the end of a tunnel: a frame that leaves to that port goes to the one that
+    it says to come from, by which a worker's socket is known."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,8 @@ Port: TypeAlias = UdpPort | ShmPort | AfPacketPort | PcapPort
 
 
 def parse_port(text: str) -> Port:
-    """Read ``1=udp:127.0.0.1:17760``, ``2=shm:@name``, ``3=afpacket:veth0``, ``3=if:veth0``, which
-    is the same, or ``4=pcap:in,out``.
+    """Read ``1=udp:127.0.0.1:17760``, ``1=rocev2:127.0.0.1:17760``, whose datagrams are RoCEv2's,
+    ``2=shm:@name``, ``3=afpacket:veth0``, ``3=if:veth0``, which is the same, or ``4=pcap:in,out``.
 
     ``udp:`` alone binds a free port of 127.0.0.1, ``shm:`` alone a random address; either file of
     ``pcap:`` may be empty.
@@ -103,6 +106,8 @@ def parse_port(text: str) -> Port:
     match kind:
         case "udp":
             port: Port = _udp(text, number, place)
+        case "rocev2":
+            port = replace(_udp(text, number, place), frame_udp_port=ROCE_UDP_PORT)
         case "shm":
             port = ShmPort(number, place)
         case "afpacket" | "if":
@@ -112,7 +117,7 @@ def parse_port(text: str) -> Port:
             port = PcapPort(number, Path(read) if read else None, Path(write) if write else None)
         case _:
             raise InvalidPortError(
-                f"port {text!r}: unknown kind {kind!r}; udp, shm, if, afpacket or pcap"
+                f"port {text!r}: unknown kind {kind!r}; udp, rocev2, shm, if, afpacket or pcap"
             )
     check_port(port)
     return port

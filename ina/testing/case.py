@@ -15,7 +15,6 @@ from ina.tables.values import AnyItem, Counter, CounterRef, Entry, Group
 from ina.testing.device import Ability, Device, by_port
 from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame, is_udp, parse
-from ina.testing.framing import FRAMINGS
 from ina.testing.state import job_counters, own_address
 
 
@@ -154,7 +153,7 @@ def all_counters(items: Iterable[AnyItem], mode: str) -> list[CounterRef]:
 
 def drop_reasons(mode: str) -> tuple[int, ...]:
     """Indices of the drop counter of a mode's program."""
-    return FRAMINGS[modes.of(mode).framing].drop_reasons
+    return tuple(modes.of(mode).drop_reasons)
 
 
 def _all_items(case: Case) -> list[AnyItem]:

@@ -27,7 +27,7 @@ from ina.protocol.bth import (
 from ina.protocol.codec import Header
 from ina.protocol.icrc import ICRC_BYTES, icrc
 from ina.protocol.roce import DROP_ICRC, RC, opcode_of, psn_of
-from ina.protocol.spec import UDP_PORT, DropReason, Flag
+from ina.protocol.spec import UDP_PORT, Flag
 from ina.tables.values import Entry
 from ina.testing.frames import (
     CE,
@@ -61,8 +61,6 @@ class Framing(Protocol):
 
     sender: tuple[str, ...]
     """The keys of the table of members that say which sender it is behind an address."""
-    drop_reasons: tuple[int, ...]
-    """Indices of the counter of drops."""
 
     def may_be_its(self, data: bytes) -> bool:
         """Whether a frame is one of these, if an address of the switch's is its destination."""
@@ -113,7 +111,6 @@ class UdpFraming:
 
     udp_port = UDP_PORT
     sender: tuple[str, ...] = ("src_port",)
-    drop_reasons: tuple[int, ...] = tuple(DropReason)
 
     def may_be_its(self, data: bytes) -> bool:
         """To its port."""
@@ -180,7 +177,6 @@ class RoceFraming(UdpFraming):
 
     udp_port = ROCE_UDP_PORT
     sender: tuple[str, ...] = ("dest_qp",)
-    drop_reasons: tuple[int, ...] = (*DropReason, DROP_ICRC)
     sends: tuple[Opcode, ...] = UC_SENDS
 
     def opened(self, data: bytes) -> Frame | None:

@@ -64,7 +64,7 @@ class _Host:
                     embedded.controller_addr,
                     "" if embedded.aggregator is None else " and an aggregator",
                     settings.packet_values,
-                    "UDP" if settings.transport == "udp" else "shared memory",
+                    embedded.way_text,
                 )
             self._users += 1
             return self._embedded.controller_addr

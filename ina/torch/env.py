@@ -11,7 +11,8 @@ INA_TENANT             whose quota the job counts on; unset: the controller's de
 INA_MODE               ``pool``, slots of the job's own; ``shared``, slots that jobs share, with an
                        aggregator above the switch, which rank 0 runs where the controller has none;
                        see docs/shared_slots.md; ``stream``, of the first, blocks that are zero on
-                       all ranks are skipped, see docs/fewer_bytes.md. Unset: as the controller's
+                       all ranks are skipped, see docs/fewer_bytes.md; ``roce``, of the first, its
+                       packets are RoCEv2's, see docs/roce.md. Unset: as the controller's
                        configuration has it; with the embedded switch ``pool``.
 INA_PRIORITY           importance of the job, an integer; higher wins. Default 0.
 INA_DEADLINE           when the job is to have ended, for controllers whose memory policy goes by
@@ -31,7 +32,9 @@ INA_HOST               IPv4 address that this worker sends from, and that rank 0
                        that routes to the switch.
 INA_TRANSPORT          how this worker reaches the switch: ``auto`` (default), shared memory where
                        the switch offers it and is on this host, as the embedded one does, else
-                       UDP; ``udp``; ``shm``. See docs/host.md.
+                       UDP; ``udp``; ``shm``; or in mode ``roce``, which these two ask for where
+                       INA_MODE is unset, ``roce``, by an RDMA device, and ``roce-soft``, in this
+                       process. See docs/host.md and docs/roce.md.
 INA_HOST_NODE          where several ranks of a group share this host and INA_CONTROLLER is set: the
                        lowest adds up what they send, over shared memory, and sends one contribution
                        to the switch, unless that is on this host, too. ``0``: each sends its own;
@@ -56,8 +59,9 @@ INA_SPARSE             whether all_reduces of dense floats leave out blocks that
                        ranks: ``off`` (default); ``auto``, where that gains; or how many values a
                        block has. The same for all workers of the job. See docs/fewer_bytes.md.
 INA_VALUES             values a packet of the embedded switch's P4 build: 64, 256, 360 (needs an MTU
-                       of 1496) or 1024 (4152). Default 1024 where all workers must be on rank 0's
-                       host, as INA_HOST is loopback, else 256.
+                       of 1496) or 1024 (4152); in mode ``roce`` 56, 248 or 1016. Default: the
+                       most where all workers must be on rank 0's host, as INA_HOST is loopback,
+                       else 256, or 248.
 INA_MULTICAST          IPv4 multicast network where the embedded switch sends results, once for all
                        workers, as ``239.192.0.0/24``. Unset: to each worker a copy of its own. See
                        docs/host.md.
@@ -90,18 +94,18 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast, get_args
+from typing import cast
 
 from ina import modes
 from ina.congestion import Congestion, CongestionError
 from ina.errors import InvalidInputError
-from ina.host.link import TransportName
 from ina.host.threads import check_threads
 from ina.host.wishes import NO_WISHES, Wishes, deadline_of
-from ina.p4.builds import interface_mtu_bytes, largest_build, listed
+from ina.modes.transports import TransportName, mode_for, transport_names
+from ina.p4.builds import builds_of, interface_mtu_bytes, largest_build, listed, usual_build
+from ina.p4.names import DEFAULT_MODE
 from ina.protocol.coding import checked_coding
 from ina.protocol.dscp import checked_dscp
-from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUES_PER_PACKET_BUILDS
 from ina.protocol.verify import Verify, checked_verify
 from ina.torch.errors import SettingError
 
@@ -201,8 +205,16 @@ class Settings:
                         " a running controller: unset one of them"
                     )
         values = _integer(environ, "INA_VALUES", 0)
-        if environ.get("INA_VALUES") and values not in VALUES_PER_PACKET_BUILDS:
-            raise SettingError(f"INA_VALUES={values}: there are builds for {listed('or')} values")
+        transport = environ.get("INA_TRANSPORT") or "auto"
+        if transport not in transport_names():
+            names = " or ".join(transport_names())
+            raise SettingError(f"INA_TRANSPORT={transport}: want {names}")
+        mode = mode_for(transport, check_mode("INA_MODE", environ.get("INA_MODE", "")))
+        builds = builds_of(modes.of(mode or DEFAULT_MODE).program)
+        if environ.get("INA_VALUES") and values not in builds:
+            raise SettingError(
+                f"INA_VALUES={values}: there are builds for {listed('or', builds)} values"
+            )
         loss_rate = _number(environ, "INA_LOSS_RATE", 0.0)
         if not 0.0 <= loss_rate < 1.0:
             raise SettingError(f"INA_LOSS_RATE={loss_rate:g}: want 0 <= rate < 1")
@@ -211,10 +223,6 @@ class Settings:
         returns = environ.get("INA_SWITCH_RETURN") or "1"
         if returns not in ("0", "1"):
             raise SettingError(f"INA_SWITCH_RETURN={returns}: want 0 or 1")
-        transport = environ.get("INA_TRANSPORT") or "auto"
-        if transport not in get_args(TransportName):
-            names = " or ".join(get_args(TransportName))
-            raise SettingError(f"INA_TRANSPORT={transport}: want {names}")
         threads = _integer(environ, "INA_THREADS", 0)
         try:
             check_threads("INA_THREADS", threads)
@@ -233,7 +241,7 @@ class Settings:
             tenant=environ.get("INA_TENANT", ""),
             priority=_integer(environ, "INA_PRIORITY", 0),
             wishes=_wishes(environ),
-            mode=check_mode("INA_MODE", environ.get("INA_MODE", "")),
+            mode=mode,
             on_switch_loss=on_switch_loss,
             returns=returns == "1",
             host=environ.get("INA_HOST") or None,
@@ -266,12 +274,13 @@ class Settings:
         """
         if self.values:
             return self.values
+        program = modes.of(self.mode or DEFAULT_MODE).program
         if self.embedded_host.startswith("127."):
-            return max(VALUES_PER_PACKET_BUILDS)
+            return max(builds_of(program))
         mtu_bytes = interface_mtu_bytes(self.embedded_host)
         if mtu_bytes is None:
-            return DEFAULT_VALUES_PER_PACKET
-        return largest_build(min(mtu_bytes, _ETHERNET_MTU_BYTES))
+            return usual_build(program)
+        return largest_build(min(mtu_bytes, _ETHERNET_MTU_BYTES), builds_of(program))
 
     @property
     def embedded_host(self) -> str:

@@ -14,6 +14,7 @@
 
 #include "host/channel/roce_channel.hpp"
 #include "host/channel/shm_channel.hpp"
+#include "host/channel/soft_roce_channel.hpp"
 #include "host/channel/udp_channel.hpp"
 #include "host/transport/transport.hpp"
 
@@ -59,7 +60,8 @@ void bind_operations(nb::module_ &m) {
         .def_ro("refused", &ChannelCounters::refused)
         .def_ro("unreachable", &ChannelCounters::unreachable)
         .def_ro("send_drops", &ChannelCounters::send_drops)
-        .def_ro("shared_packets", &ChannelCounters::shared_packets);
+        .def_ro("shared_packets", &ChannelCounters::shared_packets)
+        .def_ro("damaged", &ChannelCounters::damaged);
 
     nb::class_<RhythmCounters>(m, "RhythmCounters")
         .def_ro("busy_ns", &RhythmCounters::busy_ns)
@@ -164,6 +166,28 @@ void bind_engine(nb::module_ &m) {
     bind_frozen(engine);
 }
 
+using BoundTransport = nb::class_<OwnedTransport, TransportEngine>;
+
+void bind_soft_roce(nb::module_ &m, BoundTransport &transport) {
+    nb::class_<SoftRoceEnds>(m, "SoftRoceEnds")
+        .def("__init__", &init_by_name<SoftRoceEnds>)
+        .def_rw("own", &SoftRoceEnds::own)
+        .def_rw("own_qp", &SoftRoceEnds::own_qp)
+        .def_rw("node", &SoftRoceEnds::node)
+        .def_rw("node_qp", &SoftRoceEnds::node_qp);
+
+    transport.def_static(
+        "soft_roce",
+        [](int fd, const SoftRoceEnds &ends, bool is_on_wire, const WorkerConfig &config,
+           int receive_buffer_bytes, const TransportOptions &options) {
+            auto udp = std::make_unique<UdpChannel>(fd, receive_buffer_bytes, !is_on_wire);
+            auto channel = std::make_unique<SoftRoceChannel>(std::move(udp), ends, is_on_wire);
+            return std::make_unique<OwnedTransport>(std::move(channel), config, options);
+        },
+        nb::arg("fd"), nb::arg("ends"), nb::arg("is_on_wire"), nb::arg("config"),
+        nb::arg("receive_buffer_bytes"), nb::arg("options") = TransportOptions{});
+}
+
 void bind_transport(nb::module_ &m) {
     nb::class_<TransportStats, EngineStats>(m, "TransportStats")
         .def_ro("channel", &TransportStats::channel)
@@ -176,7 +200,9 @@ void bind_transport(nb::module_ &m) {
         .def_ro("one_queue_why", &TransportStats::one_queue_why)
         .def_ro("passed_on", &TransportStats::passed_on);
 
-    nb::class_<OwnedTransport, TransportEngine>(m, "Transport")
+    BoundTransport transport(m, "Transport");
+    bind_soft_roce(m, transport);
+    transport
         .def_static(
             "udp",
             [](int fd, const WorkerConfig &config, int receive_buffer_bytes,

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "common/peer_socket.hpp"
+#include "common/roce.hpp"
 
 #ifndef UDP_GRO
 #define UDP_GRO 104
@@ -64,7 +65,8 @@ UdpPort::UdpPort(uint32_t number, uint32_t address, uint16_t udp_port, uint16_t 
     configure(fd);
     send_buffer_bytes_ = get_option(fd, SOL_SOCKET, SO_SNDBUF);
     if (receive_buffer_bytes_ < kEnoughBytes) share();
-    sender_ = std::make_unique<UdpSender>(fd, bound_, &counters_);
+    sender_ =
+        std::make_unique<UdpSender>(fd, bound_, frame_udp_port_ == roce::kUdpPort, &counters_);
 }
 
 UdpPort::~UdpPort() { UdpPort::close(); }

@@ -19,7 +19,9 @@ class UdpPort final : public Port {
   public:
     // address in host byte order, 0 = any (each datagram's own destination is then used);
     // udp_port 0 = ephemeral. Of socket_buffer_bytes the kernel grants a plain user what
-    // net.core.[rw]mem_max allows; stats say how much. Throws std::system_error.
+    // net.core.[rw]mem_max allows; stats say how much. frame_udp_port: what frames are sent to in
+    // place of udp_port; that of RoCEv2 makes it the end of a tunnel (udp_sender.hpp). Throws
+    // std::system_error.
     UdpPort(uint32_t number, uint32_t address, uint16_t udp_port, uint16_t frame_udp_port,
             double loss_probability, uint64_t loss_seed, int socket_buffer_bytes);
     ~UdpPort() override;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "common/peer_socket.hpp"
+#include "common/roce.hpp"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -33,8 +34,9 @@ uint8_t *put_control(uint8_t *at, int level, int type, const T &value) {
 }
 }  // namespace
 
-UdpSender::UdpSender(int fd, Peer bound, PortCounters *counters)
-    : fd_(fd), bound_(bound), counters_(counters), stage_(new uint8_t[kStageBytes]) {
+UdpSender::UdpSender(int fd, Peer bound, bool is_tunnel, PortCounters *counters)
+    : fd_(fd), bound_(bound), is_tunnel_(is_tunnel), counters_(counters),
+      stage_(new uint8_t[kStageBytes]) {
     int segment_bytes = 0;
     socklen_t bytes = sizeof segment_bytes;
     gso_ = getsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes, &bytes) == 0;
@@ -43,9 +45,11 @@ UdpSender::UdpSender(int fd, Peer bound, PortCounters *counters)
 void UdpSender::send(const std::vector<ina_packet_out> &packets) {
     for (const ina_packet_out &packet : packets) {
         Datagram datagram;
-        if (!parse_udp_frame(packet.data, packet.length, &datagram, packet.tail,
-                             packet.tail_length) ||
-            datagram.destination.udp_port == 0 || is_own(datagram)) {
+        const bool is_whole =
+            parse_udp_frame(packet.data, packet.length, &datagram, packet.tail, packet.tail_length);
+        if (is_whole && is_tunnel_ && datagram.destination.udp_port == roce::kUdpPort)
+            datagram.destination.udp_port = datagram.source.udp_port;
+        if (!is_whole || datagram.destination.udp_port == 0 || is_own(datagram)) {
             counters_->undeliverable_packets.add(1);
             continue;
         }

@@ -16,8 +16,10 @@ namespace ina::sw {
 
 class UdpSender {
   public:
-    // fd: a non-blocking UDP socket bound to `bound`; it stays the caller's.
-    UdpSender(int fd, Peer bound, PortCounters *counters);
+    // fd: a non-blocking UDP socket bound to `bound`; it stays the caller's. is_tunnel: what leaves
+    // to RoCEv2's UDP port goes to the port that its source says: all of a host's sockets would
+    // have that one, and each is known by the port that it sends from.
+    UdpSender(int fd, Peer bound, bool is_tunnel, PortCounters *counters);
 
     // Order is kept for each destination. Waits at most kSendPatienceNs for room, then drops.
     void send(const std::vector<ina_packet_out> &packets);
@@ -45,6 +47,7 @@ class UdpSender {
 
     int fd_;
     Peer bound_;
+    bool is_tunnel_;
     PortCounters *counters_;
     std::atomic<bool> gso_;
     std::unique_ptr<uint8_t[]> stage_;

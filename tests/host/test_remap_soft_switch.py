@@ -12,8 +12,8 @@ import pytest
 
 from ina.controller.embedded import Embedded
 from ina.host import Session, WorkerOptions
-from ina.host.link import TransportName
 from ina.host.shm import cells_for
+from ina.modes.transports import TransportName
 from ina.p4 import compiled, names
 from ina.tables.entities import entities_of
 from ina.tables.values import Entry

@@ -12,7 +12,7 @@ import pytest
 
 from ina.controller.embedded import Embedded
 from ina.host import Session, WorkerOptions
-from ina.host.link import TransportName
+from ina.modes.transports import TransportName
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc import controller_pb2_grpc
 from ina.rpc.channel import open_channel

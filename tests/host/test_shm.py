@@ -27,7 +27,7 @@ from ina.host.errors import (
     TransportError,
     WorkerLostError,
 )
-from ina.host.link import TransportName
+from ina.modes.transports import TransportName
 from ina.protocol.codec import Header, encode
 from ina.protocol.spec import HEADER_BYTES, Kind
 from ina.testing import numerics

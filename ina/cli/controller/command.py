@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ina import modes
 from ina.cli.common.given import is_given
 from ina.cli.common.options import command
 from ina.cli.common.output import JsonOption, LineOrParts, emit, lines_or_parts
@@ -35,6 +36,8 @@ from ina.controller.store.check import check_store
 from ina.controller.switches.southbound import check_program
 from ina.errors import InvalidInputError, UnavailableError
 from ina.p4.builds import listed
+from ina.protocol.bth import ROCE_UDP_PORT
+from ina.protocol.spec import UDP_PORT
 from ina.units import time_text
 
 app = typer.Typer(help="Run and inspect the controller.", no_args_is_help=True)
@@ -222,20 +225,23 @@ def _start_switch(config: Config, stack: ExitStack, loss: float, seed: int) -> d
         raise InvalidInputError("--embedded-switch: switch_tls is for a switch of its own")
     if switch.is_tofino or isinstance(switch.data_port, str):
         raise InvalidInputError(f"--embedded-switch: a soft switch is no {switch.target}")
-    udp = UdpPort(switch.data_port, switch.data_host, switch.data_udp_port)
+    of_udp = modes.of(switch.mode).framing == modes.Mode.framing
+    frame_udp_port = UDP_PORT if of_udp else ROCE_UDP_PORT
+    udp = UdpPort(switch.data_port, switch.data_host, switch.data_udp_port, frame_udp_port)
     # For workers on this host; no port that another worker is behind.
     taken = set(config.ports_of(switch))
     shm = ShmPort(next(n for n in range(1, len(taken) + 2) if n not in taken), switch.data_shm)
     running = stack.enter_context(
         SoftSwitch(
-            [udp, shm],
+            [udp, shm] if of_udp else [udp],
             grpc_addr="127.0.0.1:0",
             device_id=switch.device_id,
             loss_rate=loss,
             loss_seed=seed,
         )
     )
-    return {"grpc_addr": running.grpc_addr, "data_shm": running.shm_address(shm.number)}
+    where = {"grpc_addr": running.grpc_addr}
+    return {**where, "data_shm": running.shm_address(shm.number)} if of_udp else where
 
 
 async def _serve(config: Config, json: bool, read: Callable[[], Config] | None) -> int:

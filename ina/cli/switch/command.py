@@ -63,7 +63,8 @@ class SwitchOptions:
         typer.Option(
             "--port",
             metavar="SPEC",
-            help="NUMBER=udp:ADDRESS:PORT, NUMBER=shm:@NAME, NUMBER=afpacket:INTERFACE "
+            help="NUMBER=udp:ADDRESS:PORT, NUMBER=rocev2:ADDRESS:PORT (for programs of mode roce), "
+            "NUMBER=shm:@NAME, NUMBER=afpacket:INTERFACE "
             "(NUMBER=if:INTERFACE is the same) or NUMBER=pcap:IN,OUT; repeatable. "
             "Default: 1=udp:127.0.0.1:17760.",
         ),

@@ -429,7 +429,7 @@ def aggregator_problems(config: Config) -> Iterator[Problem]:
         return
     known = [it for it in config.switches if it.mode in modes.names()]
     if known and not any(
-        mode.runs_on(program=it.mode, shares_slots=it.slots_shared > 0) for it in known
+        modes.sums(mode, it.mode, shares_slots=it.slots_shared > 0) for it in known
     ):
         yield "jobs.mode", f"no switch has mode {mode.name!r}"
 

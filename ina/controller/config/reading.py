@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from ina import modes
 from ina.controller.config.checks import builds_of, problems, values_problems
 from ina.controller.config.tables import (
     DEFAULT_BFRT,
@@ -22,9 +23,11 @@ from ina.controller.errors import ConfigError
 from ina.document import DocumentError, convert
 from ina.errors import InvalidInputError
 from ina.fabric.topology_json import TopologyError
-from ina.p4.builds import largest_build, socket_mtu_bytes
+from ina.p4 import names
+from ina.p4.builds import largest_build, socket_mtu_bytes, usual_build
 from ina.p4.catalogue import values_of
 from ina.p4.names import DEFAULT_MODE
+from ina.protocol.bth import ROCE_UDP_PORT
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -83,6 +86,11 @@ def _switch_with_defaults(switch: Any) -> Any:
     if not isinstance(switch, dict):
         return switch
     implied: dict[str, Any] = {}
+    mode = switch.get("mode", DEFAULT_MODE)
+    if mode in names.MODES:
+        implied["values"] = usual_build(mode)
+        if modes.of(mode).framing != modes.Mode.framing:
+            implied["data_udp_port"] = ROCE_UDP_PORT
     if switch.get("target") in TOFINOS:
         implied["values"] = values_of(DEFAULT_MODE, switch["target"])[0]
     if switch.get("southbound") == "bfrt":

@@ -87,7 +87,8 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     election_id: Annotated[int, Meta(ge=1)] = 1
     """P4Runtime: the controller with the highest one is primary. BFRuntime: its client id."""
     values: int = DEFAULT_VALUES_PER_PACKET
-    """Values a packet of the P4 build to set: 64, 256, 360 or 1024; of a Tofino 64.
+    """Values a packet of the P4 build to set: 64, 256, 360 or 1024; of a Tofino 64; with mode
+    ``roce`` 56, 248 or 1016, and 248 unless given.
 
     0: the largest whose packets pass the path to ``data_host`` whole.
     """
@@ -100,6 +101,8 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     data_host: str = "127.0.0.1"
     """IPv4 address that workers send to."""
     data_udp_port: UdpPortNumber = UDP_PORT
+    """With mode ``roce`` 4791 unless given: another is that of a soft switch's port ``rocev2:``,
+    for workers without RDMA devices."""
     data_mac: str = ""
     """MAC address of ``data_host``, 02:00:0a:00:00:01, for other switches that send to this one;
     empty: derived from the address, as behind a UDP port."""

@@ -145,7 +145,7 @@ class ControllerSite:
 
     def _sums(self, switch: str, mode: str) -> bool:
         program = self._switches[switch].program
-        return modes.of(mode).runs_on(program=program, shares_slots=self.shares_slots(switch))
+        return modes.sums(modes.of(mode), program, shares_slots=self.shares_slots(switch))
 
     def _runs_another(self, job: str, mode: str, switch: str) -> str:
         return (

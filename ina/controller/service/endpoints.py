@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from ipaddress import AddressValueError, IPv4Address
 
+from ina import modes
 from ina.controller.config import Config, SwitchConfig, network_of
 from ina.controller.job import Job
 from ina.controller.service.answers import printable
 from ina.fabric.ports import PortRef
 from ina.protocol.addresses import is_shm_address
+from ina.protocol.bth import QP_BITS
 from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.endpoint import Endpoint
@@ -34,12 +36,31 @@ class DataPath:
 
     def results_group(self, job: Job) -> IPv4Address | None:
         """Where workers of the job may listen; None: each gets its own results."""
-        return None if self._multicast is None else self._multicast[job.number]
+        if self._multicast is None or not _is_udp(job):
+            return None
+        return self._multicast[job.number]
+
+    def shm(self, job: Job) -> str:
+        """Where workers of the job may attach to shared memory; empty: nowhere."""
+        return self.switch.data_shm if _is_udp(job) else ""
 
     def endpoint(self, address: IPv4Address) -> tuple[int, int | None]:
         """The port that a worker is behind, and its MAC address (None: derived)."""
         port, mac = self._endpoints.get(address, (self.switch.data_port, None))
         return self._number(port), mac
+
+
+def check_speaks(where: str, job: Job, at: Endpoint) -> None:
+    """Raise :class:`JobRequestError` where a worker has not what the job's packets go to."""
+    if (at.peer.queue_pair == 0) != _is_udp(job):
+        has, wants = ("no", "one") if at.peer.queue_pair == 0 else ("one", "none")
+        raise JobRequestError(
+            f"{where}: it has {has} queue pair, and the job's mode {job.mode!r} wants {wants}"
+        )
+
+
+def _is_udp(job: Job) -> bool:
+    return modes.of(job.mode).framing == modes.Mode.framing
 
 
 def endpoint_of(request: pb2.JoinRequest, where: str, data: DataPath) -> Endpoint:
@@ -52,6 +73,8 @@ def endpoint_of(request: pb2.JoinRequest, where: str, data: DataPath) -> Endpoin
         raise JobRequestError(f"{where}: host {address} is not one worker's address")
     if not 0 < request.udp_port < 1 << 16:
         raise JobRequestError(f"{where}: UDP port {request.udp_port} is not in 1..65535")
+    if request.queue_pair >= 1 << QP_BITS:
+        raise JobRequestError(f"{where}: queue pair {request.queue_pair} has more than 24 bits")
     process = printable(request.process, MAX_PROCESS_CHARS)
     node = _host_node(where, request, data) if request.HasField("node") else None
     runs = _aggregator(where, request, data) if request.HasField("aggregator") else None
@@ -61,7 +84,7 @@ def endpoint_of(request: pb2.JoinRequest, where: str, data: DataPath) -> Endpoin
     else:
         port, mac = request.switch_port, None
     return Endpoint(
-        Peer(address, request.udp_port, mac),
+        Peer(address, request.udp_port, mac, request.queue_pair),
         port,
         process=process,
         switch=data.switch.name,

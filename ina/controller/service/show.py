@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address
 
+from ina import modes
 from ina.controller.change import Stage
 from ina.controller.config import SwitchConfig
 from ina.controller.job import Job
@@ -17,7 +18,7 @@ from ina.controller.watch.failure_detector import FailureDetector
 from ina.controller.watch.leases import Member
 from ina.p4 import names
 from ina.p4.catalogue import capabilities
-from ina.protocol.spec import ALL_WORKERS, PARENT, DropReason, Kind
+from ina.protocol.spec import ALL_WORKERS, PARENT, Kind
 from ina.rpc import controller_pb2 as pb2
 from ina.tables.values import Entry, Group, Item, MatchValue, PortState
 from ina.trees.mapping import Mapping as JobMapping
@@ -353,7 +354,7 @@ async def drop_counters(switch: Switch) -> list[pb2.Counter]:
         pb2.Counter(
             name=_alias(cell.name),
             index=cell.index,
-            label=DropReason(cell.index).name.lower(),
+            label=modes.of(switch.config.mode).drop_reasons[cell.index],
             switch=switch.name,
             packets=count.packets,
             bytes=count.bytes,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ina import modes
 from ina.controller.config import SwitchConfig
 from ina.controller.job import Job
 from ina.controller.jobs.changes import Told
 from ina.controller.switches.link import data_address
 from ina.controller.switches.plan import host_entities
+from ina.modes import Mode
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.mapping import Mapping as JobMapping
 from ina.trees.mapping import Part
@@ -27,9 +29,10 @@ class Tickets:
 
     def trees(self, job: Job, rank: int, by: JobMapping | None = None) -> list[pb2.Tree]:
         """As the worker sees them; ``by``: another mapping than the job has."""
-        return [self._tree(part, rank) for part in (by or job.mapping).parts]
+        by = by or job.mapping
+        return [self._tree(part, rank, modes.of(by.mode)) for part in by.parts]
 
-    def _tree(self, part: Part, rank: int) -> pb2.Tree:
+    def _tree(self, part: Part, rank: int, mode: Mode) -> pb2.Tree:
         first = part.tree.first_node(rank)
         if first.host is None:
             host, udp_port = self._addresses[first.switch].place
@@ -45,6 +48,7 @@ class Tickets:
             first_lane=part.lanes.start,
             lanes=len(part.lanes),
             node=first.switch if first.host is None else first.host.text,
+            queue_pair=mode.queue_pair(part.number, first.index_of_rank(rank)),
         )
 
     def node_entities(self, job: Job, rank: int, beside: JobMapping | None = None) -> list[bytes]:

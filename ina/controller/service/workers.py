@@ -24,6 +24,7 @@ from ina.controller.service.endpoints import (
     MAX_PROCESS_CHARS,
     DataPath,
     address_of,
+    check_speaks,
     endpoint_of,
 )
 from ina.controller.service.show import program_of
@@ -101,7 +102,7 @@ class WorkerService(rpc.ControllerServicer):
             values_per_packet=data.switch.values,
             program=program_of(data.switch),
             slots=job.slots or registry.usual_slots(job, first),
-            switch_shm=data.switch.data_shm,
+            switch_shm=data.shm(job),
             results_host="" if group is None else str(group),
             results_udp_port=0 if group is None else RESULTS_UDP_PORT,
             wire_version=VERSION,
@@ -241,6 +242,7 @@ class WorkerService(rpc.ControllerServicer):
         first = job.island or self._data_of(where, request).switch.name
         data = self._data[first]
         endpoint = endpoint_of(request, where, data)
+        check_speaks(where, job, endpoint)
         # A worker that says its port has it alone: it shares memory with the switch.
         if request.takes_shared_results and not request.switch_port:
             endpoint = replace(endpoint, results_group=data.results_group(job))

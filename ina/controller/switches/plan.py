@@ -146,20 +146,20 @@ def _plan(
     of_job = (group.number, is_alone, job.priority, age_us)
     at, mode = rows.Place(part, node, tuple(children), parent, *of_job), modes.of(by.mode)
     members = [mode.member(at, index) for index in range(len(children))]
-    receivers = [rows.receiver(at, index, child) for index, child in enumerate(children)]
+    receivers = [mode.receiver(at, index, child) for index, child in enumerate(children)]
     if sharing:
         results_group = endpoints[node.ranks[min(sharing)]].results_group
         assert results_group is not None
         receivers.append(rows.shared_receiver(part, results_group))
     if parent is not None:
-        receivers.append(rows.receiver(at, PARENT, parent))
+        receivers.append(mode.receiver(at, PARENT, parent))
         receivers += [
             rows.way_down(part, way, index, child)
             for way, (index, child) in zip(
                 tree.children_ways(node), enumerate(children), strict=True
             )
         ]
-        members.append(rows.parent_member(part, at.own_index, parent))
+        members.append(mode.parent_member(at, parent))
     admit, further = mode.admission(at), mode.further(at)
     return JobPlan(
         ((group, *receivers, *further), (admit,), tuple(members)),

@@ -7,11 +7,11 @@ import itertools
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Protocol
 
+from ina import modes
 from ina.controller import faults
 from ina.controller.switches.plan import FIRST_GROUP, MARK_JOB, JobPlan, epoch_mark, own_address
 from ina.controller.switches.reconcile import SwitchState
 from ina.p4 import names
-from ina.protocol.spec import DropReason
 from ina.tables.errors import SwitchError
 from ina.tables.session import SwitchSession
 from ina.tables.values import Count, Counter, Entry, Group, Item, Match, PortDrop, PortState
@@ -74,7 +74,7 @@ class JobWriter(Protocol):
         ...
 
     async def read_drops(self) -> list[tuple[Counter, Count]]:
-        """Dropped packets by reason (index: ``spec.DropReason``)."""
+        """Dropped packets by reason (index: ``Mode.drop_reasons`` of its program)."""
         ...
 
     async def read_worker_counters(self, table: str) -> list[tuple[Match, Count]]:
@@ -100,6 +100,7 @@ class SwitchWriter:
     ) -> None:
         """``mode``: of the program that it runs."""
         self._session = session
+        self.drop_reasons = tuple(modes.of(mode).drop_reasons)
         self._counters = names.job_counters(mode)
         self._tables = names.job_tables(mode)
 
@@ -195,8 +196,8 @@ class SwitchWriter:
         return await self._read(self._of_jobs(job_numbers))
 
     async def read_drops(self) -> list[tuple[Counter, Count]]:
-        """Dropped packets by reason (index: ``spec.DropReason``)."""
-        return await self._read([Counter(names.DROPS, reason) for reason in DropReason])
+        """Dropped packets by reason (index: ``Mode.drop_reasons`` of its program)."""
+        return await self._read([Counter(names.DROPS, reason) for reason in self.drop_reasons])
 
     async def read_worker_counters(self, table: str) -> list[tuple[Match, Count]]:
         """Packets of each member entry (from a worker) or receiver entry (to a worker)."""

@@ -23,6 +23,7 @@ from ina.host.member.join_link import JoinLink
 from ina.host.node import NodePlace
 from ina.host.options import WorkerOptions
 from ina.host.ticket import Ticket
+from ina.modes.transports import mode_for
 from ina.protocol.peer import Peer
 from ina.protocol.spec import VERSION
 from ina.rpc import controller_pb2 as pb2
@@ -184,7 +185,7 @@ class _Joining(Generic[L]):
                 deadline_unix_s=options.wishes.deadline_unix_s,
                 steps=options.wishes.steps,
                 queue_s=options.wishes.queue_s,
-                mode=options.mode,
+                mode=mode_for(options.transport, options.mode),
             ),
             timeout_s,
         )
@@ -221,6 +222,7 @@ class _Joining(Generic[L]):
                 timeout_s=self._left_s(deadline),
                 token=self._options.token,
                 takes_shared_results=link.is_listening,
+                queue_pair=link.own.queue_pair,
                 process=self._client.process,
                 switch=created.switch,
                 node=None

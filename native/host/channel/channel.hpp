@@ -22,6 +22,7 @@ struct ChannelCounters {
     std::uint64_t unreachable = 0;     // UDP: other ICMP errors
     std::uint64_t send_drops = 0;      // packets that were not taken; retransmission repairs it
     std::uint64_t shared_packets = 0;  // that came for several workers at once
+    std::uint64_t damaged = 0;         // RoCEv2: not as its ICRC says, or for another queue pair
 };
 
 // One received packet; what follows INA's header may lie elsewhere.

@@ -61,9 +61,10 @@ PacketMemory memory_of(const Channels &channels) {
 void give_way() { take_short_slices(SCHED_BATCH); }
 
 void add_counters(ChannelCounters *sum, const ChannelCounters &share) {
-    for (const auto field : {&ChannelCounters::send_calls, &ChannelCounters::receive_calls,
-                             &ChannelCounters::refused, &ChannelCounters::unreachable,
-                             &ChannelCounters::send_drops, &ChannelCounters::shared_packets}) {
+    for (const auto field :
+         {&ChannelCounters::send_calls, &ChannelCounters::receive_calls, &ChannelCounters::refused,
+          &ChannelCounters::unreachable, &ChannelCounters::send_drops,
+          &ChannelCounters::shared_packets, &ChannelCounters::damaged}) {
         sum->*field += share.*field;
     }
 }

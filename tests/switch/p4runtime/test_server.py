@@ -13,6 +13,7 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
 from ina.errors import InvalidInputError, UnavailableError
+from ina.protocol.bth import ROCE_UDP_PORT
 from ina.switch.errors import InvalidProgramError
 from ina.switch.p4runtime.status import StatusError
 from ina.switch.ports import (
@@ -128,6 +129,7 @@ def test_wrong_arguments(wrong: type[SoftSwitch]) -> None:
         ("3=pcap:in.pcap,out.pcap", PcapPort(3, Path("in.pcap"), Path("out.pcap"))),
         ("3=pcap:,out.pcap", PcapPort(3, None, Path("out.pcap"))),
         ("3=pcap:in.pcap", PcapPort(3, Path("in.pcap"), None)),
+        ("1=rocev2:127.0.0.1:17760", UdpPort(1, "127.0.0.1", 17760, ROCE_UDP_PORT)),
     ],
 )
 def test_port_specs(text: str, port: Port) -> None:

@@ -18,7 +18,7 @@ from ina.host.udp import UdpLink
 from ina.protocol.codec import encode
 from ina.protocol.peer import Peer
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT
-from ina.protocol.switch_model import Attachment, ModelJob, Sharing, SwitchModel
+from ina.protocol.switch_model import Attachment, Departure, ModelJob, Sharing, SwitchModel
 from tests.worlds.fakes.tickets import direct_ticket
 
 _MOST_LATE_S = 0.005
@@ -152,6 +152,14 @@ class UdpModel:
             "test", job, epoch, rank, count, self.slots, self.values, *self.address
         )
 
+    def opened(self, payload: bytes, port: int) -> bytes:
+        """Header and values of what came from a worker's UDP port."""
+        return payload
+
+    def sealed(self, departure: Departure) -> list[bytes]:
+        """What is sent of a departing packet."""
+        return [encode(departure.header, departure.values)]
+
     def _lost(self) -> bool:
         return self._random.random() < self._loss
 
@@ -172,12 +180,12 @@ class UdpModel:
             self._free_s = max(self._free_s, now_s - _MOST_LATE_S) + self._spacing_s
             time.sleep(max(0.0, self._free_s - now_s))
         with self._lock:
-            departures = self.model.receive(Attachment(0, 0, port), payload)
+            departures = self.model.receive(Attachment(0, 0, port), self.opened(payload, port))
         for departure in departures:
             if self._lost():
                 continue
-            packet = encode(departure.header, departure.values)
-            if departure.header.worker != ALL_WORKERS:
-                self._socket.sendto(packet, ("127.0.0.1", departure.to.udp_port))
-            elif not self.mute:
-                self._socket.sendto(packet, (self.group, departure.to.udp_port))
+            for packet in self.sealed(departure):
+                if departure.header.worker != ALL_WORKERS:
+                    self._socket.sendto(packet, ("127.0.0.1", departure.to.udp_port))
+                elif not self.mute:
+                    self._socket.sendto(packet, (self.group, departure.to.udp_port))
