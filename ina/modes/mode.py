@@ -148,9 +148,9 @@ class Mode:
     """Whether its program's switches may sum for one another, and results be shared by workers."""
 
     framing = "udp"
-    """What its program's packets have around ina's header and values: ``udp``, nothing;
-    ``rocev2`` or ``ring``, RoCEv2 to a switch and past it. A switch takes packets of one framing, that of its program, and workers have links
-    for each (``ina.host.link``)."""
+    """What its program's packets have around ina's header and values: ``udp``, nothing; ``rocev2``
+    or ``ring``, RoCEv2 to a switch and past it. A switch takes packets of one framing, that of its
+    program, and workers have links for each (``ina.host.link``)."""
 
     drop_reasons: Mapping[int, str] = MappingProxyType({it: it.name.lower() for it in DropReason})
     """Indices of its program's counter of drops, and what people call them."""

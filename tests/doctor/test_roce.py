@@ -47,7 +47,7 @@ def test_all_is_well_but_for_the_kernel() -> None:
         timeout=60,
         check=False,
     )
-    rows = {row.pop("name"): row for row in json.loads(done.stdout)["roce"]}
+    rows = {row.pop("name"): row for row in json.loads(done.stdout)["rdma"]}
     assert done.returncode == int(any(row["verdict"] != "ok" for row in rows.values()))
     kernel, queues = rows.pop("kernel, for RDMA"), rows.pop("fake0 port 1, queue pairs")
     assert kernel["found"] or "modprobe ib_uverbs" in kernel["get"]
