@@ -179,7 +179,7 @@ class InSends:
 
     def result(self, port: int, frame: Frame) -> PortFrame:
         """What answers a contribution."""
-        data = replace(frame, identification=0, fragment=DONT_FRAGMENT, checksum=None).build()
+        data = frame.build()
         bth = Bth(Opcode.UC_SEND_ONLY, self.worker_qp(frame.dst_udp), _psn(data))
         return port, wrapped(_unnumbered(data), bth, self.flow(frame.dst_udp))
 
@@ -286,8 +286,6 @@ class InRing(InSends):
             dst_ipv4=receiver.ipv4,
             src_ipv4=sender.ipv4,
             tos=marked,
-            identification=0,
-            fragment=DONT_FRAGMENT,
             checksum=None,
         ).build()
         bth = self._bth(sender.udp_port, on)
