@@ -78,7 +78,7 @@ def _values(name: str, port: RdmaPort) -> Finding:
     fit = fitting(port.active_mtu_bytes)
     told = ", ".join(map(str, fit)) or "no"
     said = f"{port.active_mtu_bytes} of {port.max_mtu_bytes} bytes: {told} values a packet"
-    how = f"{said}; raise the interface's MTU: 1100 is enough for {USUAL_VALUES}"
+    how = f"{said}; raise the interface's MTU: 1200 is enough for {USUAL_VALUES}"
     return _finding(f"{name}, MTU", said if USUAL_VALUES in fit else "", how)
 
 

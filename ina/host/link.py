@@ -9,9 +9,11 @@ from ina.errors import InvalidInputError
 from ina.extension.host import Transport, TransportOptions, WorkerConfig
 from ina.host.errors import NoSwitchHereError, TransportError
 from ina.host.member.join_link import JoinLink
+from ina.host.rdma import place_towards
 from ina.host.shm import ShmLink
 from ina.host.soft_roce import SoftRoceLink
 from ina.host.udp import UdpLink
+from ina.host.verbs_link import VerbsLink
 from ina.modes.transports import (
     RDMA,
     SOFT_RDMA,
@@ -52,16 +54,26 @@ def check_speaks(who: str, transport: str, mode: str) -> None:
 
 
 def open_roce_link(
-    who: str, transport: TransportName, switch: Peer, own_host: str | None, packet_bytes: int
+    who: str,
+    transport: TransportName,
+    switch: Peer,
+    own_host: str | None,
+    packets: int,
+    packet_bytes: int,
 ) -> SwitchLink:
     """Open the way to a switch that speaks RoCEv2. Raises TransportError.
 
-    Packets of `packet_bytes` are header and values.
+    `packets` of at most `packet_bytes`, header and values, may be in flight.
     """
-    if transport == RDMA:
-        raise TransportError(f"{who}: no RDMA device is used yet: transport {SOFT_RDMA}")
-    if transport == "auto":
-        _log.warning("%s: no RDMA device is used: RoCEv2 in software (roce-soft)", who)
+    if transport != SOFT_RDMA:
+        try:
+            own_address, place = place_towards(switch, own_host)
+        except TransportError as error:
+            if transport == RDMA:
+                raise TransportError(f"{who}: {error}; ina doctor --roce says more") from None
+            _log.warning("%s: RoCEv2 in software (%s): %s", who, SOFT_RDMA, error)
+        else:
+            return VerbsLink.open(who, switch, own_address, place, packets, packet_bytes)
     link = SoftRoceLink.open(switch, own_host)
     try:
         link.check_mtu(who, packet_bytes)

@@ -44,7 +44,12 @@ class RealHost:
         check_speaks(self._who, options.transport, created.mode)
         if modes.of(created.mode).framing != modes.Mode.framing:
             return open_roce_link(
-                self._who, options.transport, switch_of(created), options.host, packet_bytes
+                self._who,
+                options.transport,
+                switch_of(created),
+                options.host,
+                packets,
+                packet_bytes,
             ), None
         has_node = node is not None and created.takes_host_nodes and options.transport != "udp"
         link = open_link(

@@ -16,12 +16,14 @@ from ina.extension.host import (
     rdma_devices,
 )
 from ina.host.errors import TransportError
+from ina.host.own_addresses import why_not_own
 from ina.host.udp import open_socket
+from ina.protocol.bth import ROCE_UDP_PORT
 from ina.protocol.peer import Peer
 
 __all__ = [
     "GID_TYPES", "RdmaDevice", "RdmaGid", "RdmaPlace", "RdmaPort", "devices", "is_usable",
-    "place_of", "place_towards",
+    "place_of", "place_towards", "why_no_wire",
 ]  # fmt: skip
 
 GID_TYPES = {GID_ROCE_V1: "RoCEv1", GID_ROCE_V2: "RoCEv2"}
@@ -50,11 +52,22 @@ def is_usable(gid: RdmaGid) -> bool:
     return gid.ipv4 != 0 and gid.type == GID_ROCE_V2
 
 
+def why_no_wire(switch: Peer) -> str:
+    """Why no NIC's packets get there, whichever is here; empty: they may."""
+    if switch.udp_port != ROCE_UDP_PORT:
+        return f"the switch at {switch} is the end of a tunnel for RoCEv2 in software, not a NIC's"
+    if not why_not_own(str(switch.address)):
+        return f"the switch at {switch} is a socket of this host's, and NICs send to others"
+    return ""
+
+
 def place_towards(switch: Peer, own_host: str | None) -> tuple[IPv4Address, RdmaPlace]:
     """Return this host's address towards the switch, and the device that has it.
 
-    Raises TransportError: no way there, no libibverbs, no such device.
+    Raises TransportError: no way there, or none for a NIC, no libibverbs, no such device.
     """
+    if why := why_no_wire(switch):
+        raise TransportError(why)
     with contextlib.closing(open_socket(switch, own_host)) as sock:
         own_address = Peer.at(sock.getsockname()).address
     return own_address, place_of(own_address, devices())

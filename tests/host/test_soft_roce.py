@@ -144,7 +144,7 @@ def test_which_transports_carry_a_modes_packets() -> None:
 def test_packets_must_pass_the_first_link_with_what_is_around_them() -> None:
     with RoceModel() as switch:
         whom, most_bytes = Peer.at(switch.address), 65535 - 20 - 8 - 16  # of the loopback device
-        with closing_link(open_roce_link("rank 0", "roce-soft", whom, "127.0.0.1", most_bytes)):
+        with closing_link(open_roce_link("rank 0", "roce-soft", whom, "127.0.0.1", 1, most_bytes)):
             pass
         with pytest.raises(TransportError, match="packets of 65536 bytes do not fit"):
-            open_roce_link("rank 0", "roce-soft", whom, "127.0.0.1", most_bytes + 1)
+            open_roce_link("rank 0", "roce-soft", whom, "127.0.0.1", 1, most_bytes + 1)

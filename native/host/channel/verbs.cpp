@@ -56,7 +56,6 @@ Library load() {
     find(handle, "ibv_create_qp", &it.create_qp);
     find(handle, "ibv_modify_qp", &it.modify_qp);
     find(handle, "ibv_destroy_qp", &it.destroy_qp);
-    find(handle, "ibv_wc_status_str", &it.wc_status_str);
     (void)it.fork_init();  // where it fails, children may not touch what they share: they do not
     return it;
 }

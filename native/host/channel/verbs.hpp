@@ -2,14 +2,14 @@
 // depends on it. What both sides agree on in memory is in verbs_abi.hpp.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "host/channel/verbs_abi.hpp"
-
-#include <sys/types.h>
 
 namespace ina::host::verbs {
 
@@ -39,7 +39,6 @@ struct Library {
     Qp *(*create_qp)(Pd *pd, QpInitAttr *attributes);
     int (*modify_qp)(Qp *qp, QpAttr *attributes, int mask);
     int (*destroy_qp)(Qp *qp);
-    const char *(*wc_status_str)(int status);
 };
 
 // The one of this process. Throws std::runtime_error: one line that says what is missing.

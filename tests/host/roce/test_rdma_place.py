@@ -10,7 +10,8 @@ import pytest
 
 from ina.extension.host import GID_ROCE_V1, GID_ROCE_V2
 from ina.host.errors import TransportError
-from ina.host.rdma import place_of
+from ina.host.rdma import place_of, why_no_wire
+from ina.protocol.peer import Peer
 
 OWN = IPv4Address("10.0.0.5")
 
@@ -31,6 +32,19 @@ def test_the_entry_of_its_address_in_rocev2() -> None:
     ]
     place = place_of(OWN, devices)
     assert (place.device, place.port, place.gid_index) == ("mlx5_1", 1, 7)
+
+
+@pytest.mark.parametrize(
+    ("switch", "says"),
+    [
+        (("127.0.0.1", 4791), "the switch at 127.0.0.1:4791 is a socket of this host's"),
+        (("192.0.2.1", 17760), "the switch at 192.0.2.1:17760 is the end of a tunnel"),
+        (("192.0.2.1", 4791), ""),
+    ],
+)
+def test_where_no_nic_gets_to(switch: tuple[str, int], says: str) -> None:
+    assert why_no_wire(Peer.at(switch)).startswith(says)
+    assert bool(why_no_wire(Peer.at(switch))) is bool(says)
 
 
 @pytest.mark.parametrize(

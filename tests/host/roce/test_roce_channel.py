@@ -88,6 +88,25 @@ def there_a_refused_message_is_counted() -> None:
     assert (one.counters.send_drops, one.counters.refused) == (5, 0)
 
 
+def there_a_frame_written_anew_goes_with_its_old_header() -> None:
+    """A frame is written anew while the device has still to send it: the header stays the old."""
+    one, other = pair()
+    os.environ["FAKE_VERBS_LATE"] = "1"
+    for number in range(4):
+        one.send([message(number)])
+    old = [message(number)[:32] + message(number + 1)[32:] for number in range(3)]
+    assert received(other, 3) == old
+
+
+def there_a_broken_queue_pair_wakes_nobody() -> None:
+    one, _ = pair()
+    os.environ["FAKE_VERBS_FAILS"] = "poll_cq"
+    assert one.receive(0) == []
+    assert (one.fd, one.counters.refused) == (-1, 1)
+    one.send([message(1)] * 3)
+    assert (one.counters.send_drops, one.counters.refused) == (3, 2)
+
+
 def there_what_is_closed_says_so() -> None:
     one, _ = pair()
     one.close()
@@ -131,6 +150,8 @@ def there_devices_are_listed() -> None:
         there_queues_turn_over,
         there_what_is_not_taken_is_lost,
         there_a_refused_message_is_counted,
+        there_a_frame_written_anew_goes_with_its_old_header,
+        there_a_broken_queue_pair_wakes_nobody,
         there_what_is_closed_says_so,
         there_a_child_leaves_the_parents_alone,
         there_devices_are_listed,

@@ -6,6 +6,7 @@
 //   FAKE_VERBS_MTU       active, as the library says it: 1 (256) to 5 (4096); 3
 //   FAKE_VERBS_SWITCH    UDP port that other addresses are reached at; 4791
 //   FAKE_VERBS_FAILS     name of a call that fails with ENOMEM, or "modify_qp" with ETIMEDOUT
+//   FAKE_VERBS_LATE      1: a message is read out of memory when the next one is posted
 //   FAKE_VERBS_STATE     of the port; 4: active
 //   FAKE_VERBS_DEVICES   0: there is none
 //
@@ -36,6 +37,7 @@ namespace {
 constexpr std::size_t kBthBytes = 12;
 constexpr std::uint16_t kRocePort = 4791;
 constexpr int kFirstPort = 0xC000;
+constexpr std::uint32_t kFirstSwitchQp = 0x800000;
 constexpr std::uint8_t kUcSendOnly = 0x24;
 
 std::string told(const char *name, const char *usual) {
@@ -121,7 +123,7 @@ void deliver(FakeQp &qp, const std::uint8_t *data, std::size_t bytes, const sock
     if (bytes < kBthBytes + 4 || data[0] != kUcSendOnly) return;
     const std::size_t inner = bytes - 4;
     // The switch says the worker's own flow as its port, a queue pair of this device its own.
-    const bool is_own = from.sin_addr.s_addr == own_ipv4() && ntohs(from.sin_port) >= kFirstPort;
+    const bool is_own = qp.dest_qp < kFirstSwitchQp;
     const auto flow = static_cast<std::uint16_t>(kFirstPort | (qp.qp_num & 0x3FFF));
     const std::uint16_t port = is_own ? ntohs(from.sin_port) : flow;
     std::uint32_t said = 0;
@@ -157,34 +159,55 @@ void run(FakeQp &qp) {
     }
 }
 
+struct Waiting {
+    std::uint64_t wr_id;
+    bool is_signaled;
+    std::vector<Sge> pieces;
+};
+
+void put(FakeQp &qp, const Waiting &it) {
+    const std::uint32_t qp_word = htonl(qp.dest_qp);
+    const std::uint32_t psn_word = htonl(qp.psn++ & 0xFFFFFF);
+    std::vector<std::uint8_t> out{kUcSendOnly, 0x40, 0xFF, 0xFF};
+    for (const std::uint32_t *word : {&qp_word, &psn_word}) {
+        const auto *const from = reinterpret_cast<const std::uint8_t *>(word);
+        out.insert(out.end(), from, from + sizeof *word);
+    }
+    for (const Sge &piece : it.pieces) {
+        const auto *const from = reinterpret_cast<const std::uint8_t *>(piece.addr);
+        out.insert(out.end(), from, from + piece.length);
+    }
+    const auto flow = static_cast<std::uint16_t>(kFirstPort | (qp.qp_num & 0x3FFF));
+    const std::uint32_t crc = icrc(own_ipv4(), flow, qp.dest_ipv4, out.data(), out.size());
+    const auto *const tail = reinterpret_cast<const std::uint8_t *>(&crc);
+    out.insert(out.end(), tail, tail + sizeof crc);
+    (void)::sendto(qp.socket, out.data(), out.size(), 0, reinterpret_cast<const sockaddr *>(&qp.to),
+                   sizeof qp.to);
+    if (!it.is_signaled) return;
+    Wc ended{};
+    ended.wr_id = it.wr_id;
+    static_cast<FakeCq *>(qp.send_cq)->put(ended);
+}
+
 int post_send(Qp *base, SendWr *first, SendWr **bad) {
+    static std::deque<Waiting> late;
     FakeQp &qp = *static_cast<FakeQp *>(base);
     for (SendWr *it = first; it != nullptr; it = it->next) {
         if (fails("post_send")) {
             *bad = it;
             return ENOMEM;
         }
-        const std::uint32_t qp_word = htonl(qp.dest_qp);
-        const std::uint32_t psn_word = htonl(qp.psn++ & 0xFFFFFF);
-        std::vector<std::uint8_t> out{kUcSendOnly, 0x40, 0xFF, 0xFF};
-        for (const std::uint32_t *word : {&qp_word, &psn_word}) {
-            const auto *const from = reinterpret_cast<const std::uint8_t *>(word);
-            out.insert(out.end(), from, from + sizeof *word);
+        const Waiting next{it->wr_id,
+                           (it->send_flags & kSendSignaled) != 0,
+                           {it->sg_list, it->sg_list + it->num_sge}};
+        while (!late.empty()) {
+            put(qp, late.front());
+            late.pop_front();
         }
-        for (int i = 0; i < it->num_sge; ++i) {
-            const auto *const piece = reinterpret_cast<const std::uint8_t *>(it->sg_list[i].addr);
-            out.insert(out.end(), piece, piece + it->sg_list[i].length);
-        }
-        const auto flow = static_cast<std::uint16_t>(kFirstPort | (qp.qp_num & 0x3FFF));
-        const std::uint32_t crc = icrc(own_ipv4(), flow, qp.dest_ipv4, out.data(), out.size());
-        const auto *const tail = reinterpret_cast<const std::uint8_t *>(&crc);
-        out.insert(out.end(), tail, tail + 4);
-        (void)::sendto(qp.socket, out.data(), out.size(), 0,
-                       reinterpret_cast<const sockaddr *>(&qp.to), sizeof qp.to);
-        if ((it->send_flags & kSendSignaled) != 0) {
-            Wc ended{};
-            ended.wr_id = it->wr_id;
-            static_cast<FakeCq *>(qp.send_cq)->put(ended);
+        if (told("FAKE_VERBS_LATE", "0") == "1") {
+            late.push_back(next);
+        } else {
+            put(qp, next);
         }
     }
     return 0;
@@ -205,6 +228,7 @@ int post_recv(Qp *base, RecvWr *first, RecvWr **bad) {
 }
 
 int poll_cq(Cq *base, int most, Wc *ended) {
+    if (fails("poll_cq")) return -1;
     FakeCq &cq = *static_cast<FakeCq *>(base);
     const std::lock_guard lock(cq.mutex);
     int count = 0;
@@ -233,11 +257,12 @@ extern "C" {
 
 int ibv_fork_init() { return 0; }
 const char *ibv_get_device_name(Device *) { return "fake0"; }
-const char *ibv_wc_status_str(int) { return "fake"; }
 
 Device **ibv_get_device_list(int *count) {
     *count = told("FAKE_VERBS_DEVICES", "1") == "0" ? 0 : 1;
-    return new Device *[2] { *count == 1 ? &the_device : nullptr, nullptr };
+    auto *const list = new Device *[2]();
+    if (*count == 1) list[0] = &the_device;
+    return list;
 }
 void ibv_free_device_list(Device **list) { delete[] list; }
 
@@ -361,7 +386,7 @@ int ibv_modify_qp(Qp *base, QpAttr *wanted, int mask) {
     const std::lock_guard lock(qp.mutex);
     std::memcpy(&qp.dest_ipv4, wanted->ah_attr.grh.dgid.raw + 12, 4);
     qp.dest_qp = wanted->dest_qp_num;
-    const bool is_own = qp.dest_ipv4 == own_ipv4() && qp.dest_qp < 0x800000;
+    const bool is_own = qp.dest_ipv4 == own_ipv4() && qp.dest_qp < kFirstSwitchQp;
     const int port = is_own ? kFirstPort | static_cast<int>(qp.dest_qp & 0x3FFF)
                             : std::stoi(told("FAKE_VERBS_SWITCH", "4791"));
     qp.to.sin_family = AF_INET;
