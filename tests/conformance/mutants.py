@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ina.p4 import compiled
+from ina.p4 import compiled, names
 from ina.p4.compile import compile_program
 from ina.p4.programs import P4_DIR, build_defines
 
@@ -20,6 +20,26 @@ class Built:
 
     p4info: Path
     bmv2_json: Path
+
+
+def compile_with(
+    source: str,
+    before: str,
+    after: str,
+    values: int,
+    folder: Path,
+    mode: str = names.DEFAULT_MODE,
+) -> Built:
+    """Compiles a mode's program with a text of a source changed, which is there once."""
+    sources = folder / "p4"
+    shutil.copytree(P4_DIR, sources, ignore=shutil.ignore_patterns("compiled", "*.py"))
+    path = sources / source
+    text = path.read_text()
+    assert text.count(before) == 1, f"{source} has changed: write the bug anew"
+    path.write_text(text.replace(before, after))
+    main = sources / "v1model" / f"{mode}.p4"
+    bmv2_json, p4info = compile_program(main, folder, "mutant", build_defines(values), root=folder)
+    return Built(p4info, bmv2_json)
 
 
 @dataclass(frozen=True)
@@ -35,17 +55,7 @@ class Mutant:
 
     def compile(self, values: int, folder: Path) -> Built:
         """Compiles the sources with the bug in them."""
-        sources = folder / "p4"
-        shutil.copytree(P4_DIR, sources, ignore=shutil.ignore_patterns("compiled", "*.py"))
-        path = sources / self.source
-        text = path.read_text()
-        assert text.count(self.before) == 1, f"{self.source} has changed: write the bug anew"
-        path.write_text(text.replace(self.before, self.after))
-        main = sources / "v1model" / "pool.p4"
-        bmv2_json, p4info = compile_program(
-            main, folder, "mutant", build_defines(values), root=folder
-        )
-        return Built(p4info, bmv2_json)
+        return compile_with(self.source, self.before, self.after, values, folder)
 
     def patch(self, values: int, folder: Path) -> Built:
         """Puts the bug into the checked-in JSON."""

@@ -24,7 +24,6 @@ ABOUT_ONE = {
     "ina/bench/pipeline.py": "measures both programs' packets, and writes their rows by hand",
     "ina/bench/shared_star.py": "a star whose jobs share slots",
     "ina/bench/sharing.py": "measures both modes beside each other",
-    "ina/cli/doctor.py": "answers with what it has found of RoCEv2",
     "ina/bench/sharing_worker.py": "is a worker of theirs",
     "ina/bench/stopped_worker.py": "of a job that shares slots",
     "ina/sim/draw_shared.py": "draws jobs that share slots",
