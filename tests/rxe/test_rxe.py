@@ -27,7 +27,7 @@ from tests.worlds.machines.worker import FAILED, JOINED, SUMMED
 pytestmark = pytest.mark.long
 
 VALUES = 248
-BOOT_S, SUM_S = 180.0, 120.0
+BOOT_S, SUM_S = 400.0, 240.0
 FORGED = 7
 """Frames that are no result of the job's, with the ICRC that they ought to have, or another."""
 

@@ -35,7 +35,7 @@ class Orders:
     elements: int = 20_000
     for_ever: bool = False
     """Sums until something fails."""
-    op_timeout_s: float = 60.0
+    op_timeout_s: float = 120.0
 
 
 def inputs(rank: int, number: int, elements: int) -> tuple[np.ndarray[Any, Any], ...]:
@@ -60,7 +60,7 @@ def work(orders: Orders) -> None:
     options = WorkerOptions(
         host=orders.host,
         transport=orders.transport,  # type: ignore[arg-type]
-        timeout_s=90.0,
+        timeout_s=300.0,
         op_timeout_s=orders.op_timeout_s,
     )
     with Session.join(orders.controller, "vm", orders.rank, orders.world_size, options) as session:
