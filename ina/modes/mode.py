@@ -138,6 +138,10 @@ class Mode:
         """Where a child gets results, by its index, or the parent sums (``PARENT``)."""
         return rows.receiver(at, index, whom)
 
+    def copy_port(self, at: Place, index: int) -> int:
+        """The node's port by which the copy of a result leaves that has a child's index."""
+        return at.children[index].port
+
     def further(self, at: Place) -> tuple[Entry, ...]:
         """Rows of other tables that its program has besides, which are there before the job is."""
         return ()

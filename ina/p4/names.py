@@ -38,7 +38,9 @@ OURS: Final = "PoolIngress.ours"
 BYSTANDERS: Final = "PoolIngress.bystanders"
 # Acknowledgements of rings' workers. Keys: ingress_port, src_addr, dst_addr, dest_qp.
 REPLIES: Final = "PoolIngress.replies"
-PASS: Final = "PoolIngress.pass"  # of both: as it came. No parameter
+PASS: Final = "PoolIngress.pass"
+# Parameters: port, src_mac, dst_mac, job (whose the row is).
+REPLY: Final = "PoolIngress.reply"
 
 # Admission. Keys: job, epoch (low 16 bits).
 JOBS: Final = "PoolIngress.admission.jobs"

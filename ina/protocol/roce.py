@@ -167,6 +167,18 @@ def psn_of(seq: int, first_psn: int = 0) -> int:
     return seq + first_psn & (1 << PSN_BITS) - 1
 
 
+_PSN_STRIDE = 0x9E_3779  # odd, and far from 0 modulo 2^24: epochs in a row are far apart
+
+
+def ring_psn(epoch: int) -> int:
+    """The packet number of chunk 0 on all connections of a ring, by its job's epoch.
+
+    Adapters give queue pairs' numbers out again: what is late of a former connection is far from
+    what the new one expects.
+    """
+    return epoch * _PSN_STRIDE & (1 << PSN_BITS) - 1
+
+
 class Connection(NamedTuple):
     """The opcodes of SENDs on one kind of connections."""
 

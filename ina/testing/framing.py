@@ -38,6 +38,7 @@ from ina.testing.frames import (
     PROTOCOL_UDP,
     RESULT_TTL,
     Frame,
+    PortFrame,
     is_udp,
     is_whole,
     parse,
@@ -70,8 +71,10 @@ class Framing(Protocol):
         """Whether a destination is the switch's."""
         ...
 
-    def passes(self, rows: Rows, port: int, data: bytes, *, is_own: bool) -> bool | None:
-        """Of a frame that may be one of these: whether it goes on unchanged.
+    def passes(
+        self, rows: Rows, port: int, data: bytes, *, is_own: bool
+    ) -> bool | PortFrame | None:
+        """Of a frame that may be one of these: whether it goes on, or as what it leaves.
 
         None: rows have no say, it does if it is for somebody else."""
         ...
@@ -120,7 +123,9 @@ class UdpFraming:
         """One of its addresses."""
         return rows.hit(names.OWN_ADDRESSES, (address,), 0) is not None
 
-    def passes(self, rows: Rows, port: int, data: bytes, *, is_own: bool) -> bool | None:
+    def passes(
+        self, rows: Rows, port: int, data: bytes, *, is_own: bool
+    ) -> bool | PortFrame | None:
         """What is for others is ordinary traffic."""
         return None
 
@@ -235,7 +240,9 @@ class RingFraming(RoceFraming):
         """Of a network of rings."""
         return rows.longest_prefix(names.OWN_ADDRESSES, address, 0) is not None
 
-    def passes(self, rows: Rows, port: int, data: bytes, *, is_own: bool) -> bool | None:
+    def passes(
+        self, rows: Rows, port: int, data: bytes, *, is_own: bool
+    ) -> bool | PortFrame | None:
         """A ring's acknowledgements, and what is for bystanders."""
         if _is_tagged(data):
             return False  # nobody looks behind tags
@@ -246,7 +253,11 @@ class RingFraming(RoceFraming):
         if len(body) < BTH_BYTES or decode_bth(body).opcode not in REPLIES:
             return None
         key = port, src, dst, decode_bth(body).dest_qp
-        return rows.hit(names.REPLIES, key, len(data)) is not None
+        row = rows.hit(names.REPLIES, key, len(data))
+        if row is None:
+            return False
+        macs = (row.param(it).to_bytes(6, "big") for it in ("dst_mac", "src_mac"))
+        return row.param("port"), b"".join(macs) + data[12:]
 
     def opened(self, data: bytes) -> Frame | None:
         """It may have no UDP header."""

@@ -127,6 +127,8 @@ class ModelDevice:
             passes = self._framing.passes(self._tables, port, data, is_own=is_own)
             if passes is None and is_own:
                 return self._aggregate(port, data)
+            if isinstance(passes, tuple):
+                return self._send(port, *passes)
             if passes is False:
                 self._tables.count(names.DROPS, DropReason.MEMBER, len(data))
                 return []

@@ -45,7 +45,7 @@ from ina.testing.frames import (
     is_udp,
     parse,
 )
-from ina.testing.state import job_group, receiver_mac
+from ina.testing.state import job_group, receiver_mac, worker_mac
 
 _SRC_UDP, _DST_UDP, _UDP_LENGTH, _UDP_CHECKSUM = 34, 36, 38, 40
 _IP_LENGTH, _IP_CHECKSUM = 16, 24
@@ -234,12 +234,7 @@ class InRing(InSends):
         self._rings = rings
         self.rows = (
             *(Entry(names.BYSTANDERS, (("dst_addr", half),), names.PASS) for half in _ALL),
-            *(
-                Entry(names.REPLIES, tuple(zip(_REPLY, self._reply(at), strict=True)), names.PASS)
-                for job, them in rings.items()
-                for at in them
-                if job % 2 == 0
-            ),
+            *(_reply_row(job, at) for job, them in rings.items() for at in them if job % 2 == 0),
         )
 
     def of(self, items: Iterable[AnyItem]) -> Wrapping:
@@ -351,16 +346,24 @@ class InRing(InSends):
         copies = tuple((port, self.next(job, rid - 1, -1) + 1) for port, rid in group.replicas)
         return Group(group.number, copies)
 
-    def _reply(self, at: Attachment) -> tuple[int, int, int, int]:
-        return at.port, at.ipv4, SWITCH_IPV4, self.flow_qp(at.udp_port)
-
     def _bth(self, udp_port: int, data: bytes) -> Bth:
         psn = psn_of(_psn(data), FIRST_PSN)
         return Bth(Opcode.RC_SEND_ONLY, self.flow_qp(udp_port), psn, ack_request=1)
 
 
+def _reply_row(job: int, at: Attachment) -> Entry:
+    """As if a worker replied to who it sends to."""
+    match = (
+        ("ingress_port", at.port),
+        ("src_addr", at.ipv4),
+        ("dst_addr", SWITCH_IPV4),
+        ("dest_qp", InRing.flow_qp(at.udp_port)),
+    )
+    params = (("port", at.port), ("src_mac", SWITCH_MAC), ("dst_mac", worker_mac(at)), ("job", job))
+    return Entry(names.REPLIES, match, names.REPLY, params)
+
+
 _ALL = ("0.0.0.0/1", "128.0.0.0/1")
-_REPLY = ("ingress_port", "src_addr", "dst_addr", "dest_qp")
 FIRST_PSN = 0xFF_FF00
 """Of chunk 0 on all flows of the cases said of rings; any number will do."""
 

@@ -31,16 +31,18 @@ class Bug(NamedTuple):
     mode: str = names.TRANSPARENT
 
 
-def passes_by_default(last_line: str) -> tuple[str, str]:
+def passes_by_default(last_line: str, says: str) -> tuple[str, str]:
     """Of the table that ends so: without a row, too."""
     line = "        const default_action = stop();\n        size = "
-    return f"{line}{last_line}", f"{line}{last_line}".replace("stop()", "pass()")
+    return f"{line}{last_line}", f"{line}{last_line}".replace("stop()", says)
 
 
 BUGS = {
-    "a switch without rows forwards": Bug(RING, *passes_by_default("1024"), "closed/power-on"),
+    "a switch without rows forwards": Bug(
+        RING, *passes_by_default("1024", "pass()"), "closed/power-on"
+    ),
     "who has no row replies": Bug(
-        RING, *passes_by_default("MEMBERS_TOTAL"), "reply/another-queue-pair"
+        RING, *passes_by_default("MEMBERS_TOTAL", "reply(1, 0, 0, 0)"), "reply/another-queue-pair"
     ),
     "a hidden port passes": Bug(
         RING, "(!hdr.udp.isValid() ||", "(hdr.udp.isValid() &&", "unreadable/ip-options"

@@ -124,6 +124,7 @@ RING_PARAMETERS = {
         "next_worker/8",
     ],
 }
+REPLY_PARAMETERS = ["port/9", "src_mac/48", "dst_mac/48", "job/16"]
 FURTHER_PARAMETERS = {names.ROCE: ROCE_PARAMETERS, names.TRANSPARENT: RING_PARAMETERS}
 ACTIONS = [
     (names.OWN_ADDRESSES, names.OURS),
@@ -194,8 +195,9 @@ def test_actions_and_parameters(info: ProgramInfo, mode: str) -> None:
         assert found[names.ADMIT_STREAM_JOB] == found[names.ADMIT_JOB]
         assert found[names.ADMIT_INNER_STREAM_JOB] == found[names.ADMIT_INNER_JOB]
     if mode == names.TRANSPARENT:
-        assert found[names.PASS] == []
-        assert all(names.PASS in by_table[table] for table in (names.REPLIES, names.BYSTANDERS))
+        assert (found[names.PASS], found[names.REPLY]) == ([], REPLY_PARAMETERS)
+        assert names.PASS in by_table[names.BYSTANDERS]
+        assert names.REPLY in by_table[names.REPLIES]
     if mode == names.SHARED:
         assert names.ADMIT_SHARED_JOB in by_table[names.JOBS]
         assert names.ADMIT_SET in by_table[names.MEMBERS]

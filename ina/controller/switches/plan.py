@@ -133,18 +133,18 @@ def _plan(
     ]
     children = [rows.through(it, routers) for it in children]
     sharing = {node.index_of_rank(rank) for rank in sharing_ranks(endpoints)}
-    copies = (
-        (child.port, 1 + (ALL_WORKERS if index in sharing else index))
-        for index, child in enumerate(children)
-    )
-    group = Group(FIRST_GROUP + part.number, tuple(dict.fromkeys(copies)))  # each once, in order
     parent = None
     if node.parent is not None:
         parent = rows.Neighbour(_where(tree[node.parent], addresses), node.parent_port)
         parent = rows.through(parent, routers)
     is_alone = sum(switch in it for it in by.forest) == 1
-    of_job = (group.number, is_alone, job.priority, age_us)
+    of_job = (FIRST_GROUP + part.number, is_alone, job.priority, age_us)
     at, mode = rows.Place(part, node, tuple(children), parent, *of_job), modes.of(by.mode)
+    copies = (
+        (mode.copy_port(at, index), 1 + (ALL_WORKERS if index in sharing else index))
+        for index in range(len(children))
+    )
+    group = Group(at.group, tuple(dict.fromkeys(copies)))  # each once, in order
     members = [mode.member(at, index) for index in range(len(children))]
     receivers = [mode.receiver(at, index, child) for index, child in enumerate(children)]
     if sharing:

@@ -54,7 +54,17 @@ control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
         meta.drop_reason = INA_DROP_MEMBER;
     }
 
-    // What a worker says to the one before it, who has sent to it: as it came.
+    // What a worker says to the one before it, who has sent to it: as it came, but for its MAC addresses. It needs
+    // no way of Forwarding's. job: whose row it is, for who reads it back.
+    bit<1> is_reply = 0;
+    action reply(bit<9> port, bit<48> src_mac, bit<48> dst_mac, bit<16> job) {
+        pass();
+        is_reply = 1;
+        standard_metadata.egress_spec = port;
+        hdr.ethernet.src_mac = src_mac;
+        hdr.ethernet.dst_mac = dst_mac;
+        meta.job_index = job;
+    }
     table replies {
         key = {
             standard_metadata.ingress_port: exact @name("ingress_port");
@@ -62,7 +72,7 @@ control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
             hdr.ipv4.dst_addr: exact @name("dst_addr");
             hdr.bth.dest_qp: exact @name("dest_qp");
         }
-        actions = { pass; @defaultonly stop; }
+        actions = { reply; @defaultonly stop; }
         const default_action = stop();
         size = MEMBERS_TOTAL;
     }
@@ -101,7 +111,7 @@ control PoolIngress(inout headers_t hdr, inout ina_metadata_t meta,
         }
         if (meta.is_ours == 1) {
             distribute.apply(hdr, meta, standard_metadata);
-        } else {
+        } else if (is_reply == 0) {
             forwarding.apply(hdr, meta, standard_metadata);
         }
     }

@@ -23,6 +23,8 @@ from ina.testing.frames import SWITCH_MAC, PortFrame
 from ina.testing.state import forward, job_entry, job_group, worker_mac
 from ina.testing.wrapping import network_row
 
+_VIRTUAL_MAC = 0x0200_0000_0099
+"""What workers take for the MAC address of each other."""
 _PLACES = (Opcode.RC_SEND_FIRST, Opcode.RC_SEND_MIDDLE, Opcode.RC_SEND_LAST)
 
 
@@ -39,6 +41,10 @@ class Ring:
     def next(self, worker: int) -> int:
         """Whom a worker sends to."""
         return self.order[(self.order.index(worker) + 1) % len(self.order)]
+
+    def before(self, worker: int) -> int:
+        """Who sends to a worker."""
+        return self.order[self.order.index(worker) - 1]
 
     def at(self, worker: int) -> Attachment:
         """Where a worker is."""
@@ -130,7 +136,13 @@ class Ring:
             ("dst_addr", self.at(worker).ipv4),
             ("dest_qp", self.qp(worker, sends=True)),
         )
-        return Entry(names.REPLIES, match, names.PASS)
+        params = (
+            ("port", self.at(worker).port),
+            ("src_mac", SWITCH_MAC),
+            ("dst_mac", worker_mac(self.at(worker))),
+            ("job", self.them.job.number),
+        )
+        return Entry(names.REPLIES, match, names.REPLY, params)
 
     # -- frames --
 
@@ -216,9 +228,14 @@ class Ring:
             self.at(worker).ipv4,
             src_udp=self._source_port(worker),
             src_mac=worker_mac(self.at(to)),
-            dst_mac=worker_mac(self.at(worker)),
+            dst_mac=_VIRTUAL_MAC,
         )
         return replace(frame, **fields)
+
+    def passed_on(self, worker: int, data: bytes) -> PortFrame:
+        """Such a frame, to the worker: no bit behind its MAC addresses is changed."""
+        macs = worker_mac(self.at(worker)).to_bytes(6, "big") + SWITCH_MAC.to_bytes(6, "big")
+        return self.at(worker).port, macs + data[12:]
 
     @staticmethod
     def _source_port(worker: int) -> int:

@@ -325,11 +325,11 @@ def replies(values: int) -> Iterator[Case]:
         said = [(it, encode_frame(them.says(it, opcode, further, psn=7 + it))) for it in them.order]
         yield _case(
             f"reply/{name}",
-            "From the next worker to the one before it: not a bit is changed, nothing counted.",
+            "From the next worker to the one before it: not a bit of IP is changed, none counted.",
             them,
             (
                 *(
-                    Arrival(them.at(them.next(it)).port, data).gives((them.at(it).port, data))
+                    Arrival(them.at(them.next(it)).port, data).gives(them.passed_on(it, data))
                     for it, data in said
                 ),
                 *them.round(),
@@ -342,14 +342,14 @@ def replies(values: int) -> Iterator[Case]:
         "reply/spoilt",
         "Its ICRC is its receiver's matter.",
         them,
-        (Arrival(2, spoilt).gives((1, spoilt)),),
+        (Arrival(2, spoilt).gives(them.passed_on(0, spoilt)),),
         {},
     )
     yield from other_replies(them, usual)
 
 
 def other_replies(them: Ring, usual: RoceFrame) -> Iterator[Case]:
-    """Those that no row lets through, and those that are routed."""
+    """Those that no row lets through, and what else may be of them."""
     for name, port, frame in (
         ("another-port", 3, usual),
         ("another-address", 2, replace(usual, src_ipv4=them.at(2).ipv4)),
@@ -363,22 +363,21 @@ def other_replies(them: Ring, usual: RoceFrame) -> Iterator[Case]:
             (Arrival(port, encode_frame(frame)), *them.round()),
             tally(them.them, contributions=3, results=1, drops={DropReason.MEMBER: 1}),
         )
-    router = 0x02AA_0000_0001
-    routed = encode_frame(replace(usual, dst_mac=router, ttl=9))
-    macs = worker_mac(them.at(0)).to_bytes(6, "big") + router.to_bytes(6, "big")
+    marked = changed(encode_frame(usual), 14, 0x4503)
     yield _case(
-        "reply/routed",
-        "Where the switch's own address is its next hop, it is routed: ICRC leaves out TTL.",
+        "reply/marked",
+        "It keeps its mark.",
         them,
-        (Arrival(2, routed).gives((1, changed(macs + routed[12:], 22, 0x0811))),),
+        (Arrival(2, marked).gives(them.passed_on(0, marked)),),
         {},
-        Entry(names.ROUTER_MACS, (("dst_mac", router),), names.NO_ACTION),
-        Entry(
-            names.IPV4_LPM,
-            (("dst_addr", "10.0.1.1/32"),),
-            names.ROUTE,
-            (("port", 1), ("src_mac", router), ("dst_mac", worker_mac(them.at(0)))),
-        ),
+    )
+    yield _case(
+        "reply/needs-no-way",
+        "Its row says by which port it leaves.",
+        them,
+        (Arrival(2, encode_frame(usual)).gives(them.passed_on(0, encode_frame(usual))),),
+        {},
+        without_ways=True,
     )
 
 
