@@ -29,6 +29,7 @@ class Datagram:
     ecn: int  # the two bits of the IP header; 3 is "congestion experienced"
     payload: bytes
     missing_bytes: int
+    headers: bytes  # IPv4's, with its options, and UDP's
 
 
 def datagram_of(frame: CapturedFrame) -> Datagram | None:
@@ -54,6 +55,7 @@ def datagram_of(frame: CapturedFrame) -> Datagram | None:
         packet[1] & 3,
         payload[:payload_bytes],
         _missing(frame, len(payload), payload_bytes, bool(fragment & _MORE_FRAGMENTS)),
+        packet[: header_bytes + _UDP_BYTES],
     )
 
 

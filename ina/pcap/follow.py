@@ -12,11 +12,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ina.pcap.ends import RING, Address, asker, destination, sender_text, source
 from ina.pcap.frame import CapturedFrame
 from ina.pcap.packets import Packet
+from ina.pcap.paths import path_indices
 from ina.pcap.places import Sighting, sightings
 from ina.pcap.rounds import SeenRound, workers_in
-from ina.pcap.switches import Address, Switches, destination, path_indices, source
+from ina.pcap.switches import Switches
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import Contribution, Outcome, Slot, Tag
 from ina.protocol.spec import MAX_WORKERS, Flag, Kind
@@ -147,9 +149,11 @@ def follow(
     kept: list[tuple[Packet, Header]] = []
     for packet in packets:
         header = packet.header
-        if header is not None and not packet.problem and header.job == job:
-            if not _can_be(header):
-                continue
+        if header is None or header.job != job or not _can_be(header):
+            continue
+        if packet.is_spoilt and header.slot == slot:
+            kept.append((packet, header))
+        if not packet.problem:
             switches.learn(packet, header)
             bits[_switch_of(packet, header)].learn(header)
             epochs.learn(header, packet.time_ns)
@@ -170,10 +174,11 @@ def follow(
             followers[address] = _Follower(life, bits[address], switches)
     for seen in sightings(kept):
         packet, header = seen.packet, seen.header
-        tag, is_old = epochs.place(header, packet.time_ns)
-        for follower in {source(packet): None, destination(packet): None}:
-            if follower in followers:
-                followers[follower].feed(seen, tag, is_old)
+        for end in {source(packet): None, destination(packet): None}:
+            if end in followers and packet.problem:
+                followers[end].refuse(seen)
+            elif end in followers:
+                followers[end].feed(seen, *epochs.place(header, packet.time_ns))
     return [it.life for it in followers.values()]
 
 
@@ -196,7 +201,7 @@ class _Follower:
         self._switches = switches
         self._slot = Slot()
         self._rounds: dict[Tag, SeenRound] = {}
-        self._senders: dict[tuple[int, int], tuple[object, int]] = {}  # by epoch and worker
+        self._senders: dict[tuple[int, int], str] = {}  # by epoch and worker
         self._copies: set[tuple[Tag, int, int, int]] = set()
         self._elsewhere: list[CapturedFrame] = []
         """Of the packet that it is fed."""
@@ -220,6 +225,11 @@ class _Follower:
             self._tell(packet, header, "refused: an older epoch of the job", None)
         else:
             self._contribution(packet, header, tag)
+
+    def refuse(self, seen: Sighting) -> None:
+        """What its receiver drops without a look at what it says, which may be another's."""
+        self._elsewhere = seen.elsewhere
+        self._tell(seen.packet, seen.header, "dropped: its ICRC is wrong", None)
 
     @property
     def _whole(self) -> str:
@@ -259,6 +269,8 @@ class _Follower:
 
     @property
     def _answer(self) -> str:
+        if self.life.switch == RING:
+            return "the result goes to its neighbour alone"
         if not self.life.has_parent:
             return "the result goes to it alone"
         # Whether a child is missing that never shows, nothing in the capture tells.
@@ -278,7 +290,8 @@ class _Follower:
         if header.is_to_all:
             what, again, why = _result_to_all(round_)
         else:
-            what, again, why = _result_to_one(round_, header.worker, self._child)
+            asked = asker(packet, header)
+            what, again, why = _result_to_one(round_, header.worker, asked, self._child)
         what = f"passes down: {what}" if self.life.has_parent else what
         self._tell(packet, header, what + (", again" if again else ""), round_, why or note)
 
@@ -320,12 +333,10 @@ class _Follower:
         return is_new
 
     def _other_sender(self, packet: Packet, header: Header) -> str:
-        """A switch admits a worker from one address and UDP port only."""
-        found = (packet.datagram.src, packet.datagram.src_port)
+        """A switch admits a worker from one place only."""
+        found = sender_text(packet)
         first = self._senders.setdefault((header.epoch, header.worker), found)
-        if found == first:
-            return ""
-        return f"{self._child} {header.worker} sent from {first[0]}:{first[1]}"
+        return "" if found == first else f"{self._child} {header.worker} sent from {first}"
 
     def _round(self, tag: Tag, header: Header) -> SeenRound:
         if tag not in self._rounds:
@@ -367,10 +378,12 @@ def _result_to_all(round_: SeenRound) -> tuple[str, bool, str]:
     return "result to all", again, why
 
 
-def _result_to_one(round_: SeenRound, worker: int, child: str) -> tuple[str, bool, str]:
+def _result_to_one(
+    round_: SeenRound, worker: int, asked_by: int, child: str
+) -> tuple[str, bool, str]:
     """The same of a worker's own; the first, if asked for, may come behind one to all."""
     round_.results[worker] += 1
-    seen, asked = round_.results[worker], round_.asked_again[worker]
+    seen, asked = round_.results[worker], round_.asked_again[asked_by]
     again = seen > 1 or (round_.results_to_all > 0 and worker in round_.replayed)
     unasked = seen > 1 + asked
     why = "not asked for in this capture: a copy, or captured in two places" if unasked else ""

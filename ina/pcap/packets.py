@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ina.pcap.datagram import Datagram, datagram_of
 from ina.pcap.frame import CapturedFrame
+from ina.pcap.sends import Icrc, Send, is_roce, sends_in
+from ina.protocol.bth import ROCE_UDP_PORT
 from ina.protocol.codec import Header, Values, announced_bytes, decode, decode_header
 from ina.protocol.errors import PacketError
 from ina.protocol.spec import HEADER_BYTES, UDP_PORT
+
+UDP_PORTS = (UDP_PORT, ROCE_UDP_PORT)
+"""A switch's, as far as nothing else is said."""
 
 
 @dataclass(frozen=True)
@@ -19,27 +25,51 @@ class Packet:
     frame: CapturedFrame
     datagram: Datagram
     header: Header | None
-    values: Values | None  # None: the capture did not keep them all, or the packet is bad
+    values: Values | None  # None: the capture did not keep them all, or their number is wrong
     problem: str = ""  # why a switch drops it, whatever job it is for; "": well-formed
     cut: bool = False  # the capture did not keep all of it
+    send: Send | None = None  # what is around it in RoCEv2; None: nothing but UDP
 
     @property
     def time_ns(self) -> int:
         """When it was captured, in ns since 1970."""
         return self.frame.time_ns
 
+    @property
+    def is_spoilt(self) -> bool:
+        """Whether its ICRC is wrong: then nothing that it says need be so."""
+        return self.send is not None and self.send.icrc is Icrc.WRONG
 
-def packets_of(frame: CapturedFrame, udp_ports: Collection[int] = (UDP_PORT,)) -> Iterator[Packet]:
-    """Yields the frame's packets from or to one of the switch's UDP ports; none: other traffic.
+
+class Contents(NamedTuple):
+    """Of one frame."""
+
+    packets: list[Packet]
+    is_roce: bool = False
+    """Whether it is RoCEv2's, be it ina's or of others."""
+
+
+def contents_of(frame: CapturedFrame, udp_ports: Collection[int] = UDP_PORTS) -> Contents:
+    """The frame's packets from or to one of the switch's UDP ports; none: other traffic.
 
     Several are in one frame where the sender's kernel left the cutting to the network card
     (UDP_SEGMENT, seen on loopback and veth): the capture then shows what was not cut yet.
     """
     datagram = datagram_of(frame)
     if datagram is None or not {datagram.src_port, datagram.dst_port} & set(udp_ports):
-        return
-    for payload in _segments(datagram):
-        yield _packet(frame, datagram, payload)
+        return Contents([])
+    sends = sends_in(datagram)
+    if sends or is_roce(datagram):
+        return Contents([_sent(frame, datagram, send) for send in sends], is_roce=True)
+    missing_bytes = datagram.missing_bytes
+    return Contents(
+        [_packet(frame, datagram, it, missing_bytes) for it in _segments(datagram)], is_roce=False
+    )
+
+
+def packets_of(frame: CapturedFrame, udp_ports: Collection[int] = UDP_PORTS) -> Iterator[Packet]:
+    """Yields what :func:`contents_of` finds."""
+    yield from contents_of(frame, udp_ports).packets
 
 
 def _segments(datagram: Datagram) -> list[bytes]:
@@ -58,15 +88,23 @@ def _segments(datagram: Datagram) -> list[bytes]:
     return [payload]
 
 
-def _packet(frame: CapturedFrame, datagram: Datagram, payload: bytes) -> Packet:
+def _sent(frame: CapturedFrame, datagram: Datagram, send: Send) -> Packet:
+    is_cut = send.icrc is Icrc.NOT_CAPTURED
+    found = _packet(frame, datagram, send.body, int(is_cut))
+    problem = "; ".join(filter(None, [found.problem, send.problem]))
+    return replace(found, send=send, problem=problem, cut=is_cut)
+
+
+def _packet(frame: CapturedFrame, datagram: Datagram, payload: bytes, missing_bytes: int) -> Packet:
+    """``missing_bytes``: of the datagram."""
     header, values, problem = None, None, ""
     try:
         header = decode_header(payload)
         _, values = decode(payload)
     except PacketError as error:
         problem = str(error)
-    missing_bytes = announced_bytes(payload) - len(payload) if header else HEADER_BYTES
-    if datagram.missing_bytes and missing_bytes > 0:
+    lacks_bytes = announced_bytes(payload) - len(payload) if header else HEADER_BYTES
+    if missing_bytes and lacks_bytes > 0:
         problem = "" if header else "the capture has not kept its whole header"
         return Packet(frame, datagram, header, None, problem, cut=True)
     return Packet(frame, datagram, header, values, problem)

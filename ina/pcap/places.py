@@ -34,7 +34,7 @@ def sightings(packets: Iterable[tuple[Packet, Header]]) -> list[Sighting]:
     alike: dict[Hashable, list[Sighting]] = defaultdict(list)
     for packet, header in packets:
         sent, place = packet.datagram, place_of(packet.frame)
-        same = alike[sent.src, sent.src_port, sent.dst, sent.dst_port, header]
+        same = alike[sent.src, sent.src_port, sent.dst, sent.dst_port, header, packet.problem]
         known = _seen_elsewhere(same, place, packet.time_ns)
         if known is None:
             known = Sighting(packet, header)

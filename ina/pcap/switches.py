@@ -9,38 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ina.pcap.ends import Address, asker, destination, source
 from ina.pcap.packets import Packet
+from ina.pcap.paths import path_indices
 from ina.protocol.codec import Header
-from ina.protocol.spec import MAX_LEVELS, PATH_BITS, PATH_BITS_PER_LEVEL, Flag, Kind
-
-
-@dataclass(frozen=True, order=True)
-class Address:
-    """Where packets go to or come from."""
-
-    ipv4: str
-    udp_port: int
-
-    def __str__(self) -> str:
-        return f"{self.ipv4}:{self.udp_port}"
-
-
-def source(packet: Packet) -> Address:
-    """Where it comes from."""
-    return Address(str(packet.datagram.src), packet.datagram.src_port)
-
-
-def destination(packet: Packet) -> Address:
-    """Where it goes to."""
-    return Address(str(packet.datagram.dst), packet.datagram.dst_port)
-
-
-def path_indices(path: int) -> list[int]:
-    """The child at each level, the root's first; of those behind the path's end, 0."""
-    return [
-        path >> PATH_BITS - PATH_BITS_PER_LEVEL * (level + 1) & (1 << PATH_BITS_PER_LEVEL) - 1
-        for level in range(MAX_LEVELS)
-    ]
+from ina.protocol.spec import MAX_LEVELS, Flag, Kind
 
 
 @dataclass
@@ -54,10 +27,10 @@ class _Seen:
     """Below it."""
     parents: set[Address] = field(default_factory=set)
 
-    def narrow(self, header: Header) -> None:
+    def narrow(self, header: Header, child: int) -> None:
         """The path leads through the child, so it has its index where the switch's children are."""
         indices = path_indices(header.path)
-        self.depths &= {depth for depth, index in enumerate(indices) if index == header.worker}
+        self.depths &= {depth for depth, index in enumerate(indices) if index == child}
 
 
 class Switches:
@@ -74,14 +47,14 @@ class Switches:
             seen = self._of(source(packet))
             seen.has_children = True
             if header.flags & Flag.REPLAY and not header.is_to_all:
-                seen.narrow(header)
+                seen.narrow(header, asker(packet, header))
             # Else it goes to a worker; which of both, the contributions tell.
             self._of(destination(packet)).parents.add(source(packet))
 
     def _is_child(self, child: Address, switch: Address, header: Header) -> None:
         seen = self._of(switch)
         seen.has_children = True
-        seen.narrow(header)
+        seen.narrow(header, header.worker)
         if header.level:
             seen.has_switches = True
             self._of(child).parents.add(switch)

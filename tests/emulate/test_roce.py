@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ina.cli.pcap.read import CaptureFiles
+from ina.pcap import UDP_PORTS, follow
+from ina.pcap.sends import Icrc
 from ina.protocol.bth import ROCE_UDP_PORT
 from ina.protocol.roce import decode_frame
 from tests.emulate.two_jobs import SUM
@@ -44,3 +47,10 @@ def test_racks_sum_over_rocev2_exactly(loss: str, tmp_path: Path) -> None:
         assert len(frames) > 60
         for frame in frames:
             decode_frame(frame)
+    files = CaptureFiles(sorted((out / "pcap").glob("*.pcap")), UDP_PORTS)
+    packets = list(files.packets())
+    assert {(it.problem, it.send and it.send.icrc) for it in packets} == {("", Icrc.RIGHT)}
+    header = next(it.header for it in packets if it.header is not None)
+    lives = follow(packets, header.job, header.slot)
+    assert [it.has_parent for it in lives] == [False, True, True]
+    assert all(round_.complete for it in lives for round_ in it.rounds)

@@ -20,7 +20,9 @@ from ina.cli.pcap.read import CaptureFiles
 from ina.controller.embedded import Embedded
 from ina.host import Session
 from ina.netns import within
+from ina.p4 import names
 from ina.pcap import Packet, follow
+from ina.pcap.sends import Icrc
 from ina.protocol.emit import ROOT
 from ina.protocol.spec import UDP_PORT, Flag, Kind
 from tests.pcap.on_switch import JOB, WORKERS
@@ -123,12 +125,14 @@ def test_dumpcap_on_the_soft_switch(tmp_path: Path) -> None:
 
 
 @needs_dumpcap
-def test_a_job_with_loss_on_loopback(tmp_path: Path) -> None:
-    """The host library, the controller and the soft switch, over sockets with UDP_SEGMENT."""
+@pytest.mark.parametrize(("mode", "values"), [(names.POOL, 64), (names.ROCE, 56)])
+def test_a_job_with_loss_on_loopback(mode: str, values: int, tmp_path: Path) -> None:
+    """The host library, the controller and the soft switch, over sockets with UDP_SEGMENT; RoCEv2
+    is in a tunnel there."""
     count, elems = 3, 20_000
     file = tmp_path / "lo.pcapng"
     with contextlib.ExitStack() as stack:
-        embedded = stack.enter_context(Embedded(values=64, loss_rate=0.03, loss_seed=1))
+        embedded = stack.enter_context(Embedded(values, loss_rate=0.03, loss_seed=1, mode=mode))
         port = embedded.switch.udp_address(1)[1]
         options = ("-f", f"udp port {port}", "-B", "32", "-w", str(file))
         stack.enter_context(dumpcap([], ["lo"], *options))
@@ -139,10 +143,11 @@ def test_a_job_with_loss_on_loopback(tmp_path: Path) -> None:
         sums = pool.map(lambda session, part: session.all_reduce(part), sessions, parts)
         assert all((result == 6).all() for result in sums)
         job = sessions[0].ticket.job
-        rounds = -(-elems // 64)
+        rounds = -(-elems // values)
         wait_until(lambda: _results(read([file], port)) >= rounds)
     packets = read([file], port)
     assert not any(packet.problem for packet in packets)
+    assert {p.send and p.send.icrc for p in packets} == {Icrc.RIGHT if mode == names.ROCE else None}
     resends = [p for p in packets if p.header and p.header.flags & Flag.RESEND]
     assert resends, "nothing was lost"
     of_slots: dict[int, list[Packet]] = defaultdict(list)  # those that the sum needs

@@ -16,9 +16,9 @@ from ina.cli.common.output import JsonOption, emit
 from ina.cli.pcap.read import CaptureFiles, Filter
 from ina.cli.pcap.view import Lines, life_document, lives_view
 from ina.errors import InvalidInputError
-from ina.pcap import Address
+from ina.pcap import UDP_PORTS, Address
 from ina.pcap import follow as follow_slot
-from ina.protocol.spec import MAX_WORKERS, UDP_PORT, Kind
+from ina.protocol.spec import MAX_WORKERS, Kind
 
 app = typer.Typer(help="Read packet captures: decode them, follow a slot.", no_args_is_help=True)
 
@@ -28,7 +28,10 @@ Files = Annotated[
 ]
 UdpPorts = Annotated[
     list[int] | None,
-    typer.Option("--udp-port", help=f"A switch's UDP port; repeatable. Default: {UDP_PORT}."),
+    typer.Option(
+        "--udp-port",
+        help=f"A switch's UDP port; repeatable. Default: {' and '.join(map(str, UDP_PORTS))}.",
+    ),
 ]
 
 
@@ -61,7 +64,7 @@ def decode(asked: DecodeOptions) -> None:
     leaves those out. The last line, on stderr, counts what was read.
     """
     wanted = Filter(asked.job, asked.slot, asked.worker, asked.seq, _kind(asked.kind))
-    captures = CaptureFiles(asked.files, asked.udp_port or [UDP_PORT])
+    captures = CaptureFiles(asked.files, asked.udp_port or UDP_PORTS)
     lines = Lines(asked.values, several_files=len(asked.files) > 1)
     # A bar would stand among the packets of a terminal; what passes the filter may be rare.
     with nullcontext() if sys.stdout.isatty() else captures.progress():
@@ -93,7 +96,7 @@ def follow(
     if workers is not None and not 1 <= workers <= MAX_WORKERS:
         raise InvalidInputError(f"--workers {workers}: not in 1..{MAX_WORKERS}")
     only = _address(switch) if switch else None
-    captures = CaptureFiles(files, udp_port or [UDP_PORT])
+    captures = CaptureFiles(files, udp_port or UDP_PORTS)
     with captures.progress():
         lives = follow_slot(captures.packets(), job, slot, worker_count=workers, switch=only)
     documents = {"job": job, "slot": slot, "switches": [life_document(life) for life in lives]}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import heapq
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ina.cli.common.progress import Progress, progress
 from ina.errors import InvalidInputError
-from ina.pcap import Capture, CapturedFrame, Packet, packets_of
+from ina.pcap import Capture, CapturedFrame, Packet, contents_of
 from ina.protocol.spec import Kind
 
 _FRAMES_TO_TELL = 10_000
@@ -45,13 +45,14 @@ class Filter:
 class CaptureFiles:
     """The packets of ina in several captures. Reading raises CaptureError, OSError."""
 
-    def __init__(self, paths: list[Path], udp_ports: list[int]) -> None:
+    def __init__(self, paths: list[Path], udp_ports: Collection[int]) -> None:
         for port in udp_ports:
             if not 0 < port < 1 << 16:
                 raise InvalidInputError(f"--udp-port {port}: not in 1..65535")
         self._captures = [Capture(path) for path in paths]
         self._udp_ports = frozenset(udp_ports)
-        self._frames = self._frames_of_ina = self._packets = self._bad = 0
+        self._frames = self._others = self._others_roce = 0
+        self._packets = self._bad = self._spoilt = 0
         self._told: Progress | None = None
 
     def packets(self) -> Iterator[Packet]:
@@ -59,12 +60,14 @@ class CaptureFiles:
         for frame in self._merged():
             self._frames += 1
             self._tell()
-            before = self._packets
-            for packet in packets_of(frame, self._udp_ports):
+            found = contents_of(frame, self._udp_ports)
+            self._others += not found.packets
+            self._others_roce += found.is_roce and not found.packets
+            for packet in found.packets:
                 self._packets += 1
-                self._bad += bool(packet.problem)
+                self._spoilt += packet.is_spoilt
+                self._bad += bool(packet.problem) and not packet.is_spoilt
                 yield packet
-            self._frames_of_ina += self._packets > before
 
     def _merged(self) -> Iterator[CapturedFrame]:
         if len(self._captures) == 1:
@@ -89,6 +92,8 @@ class CaptureFiles:
         for capture in self._captures:
             if capture.cut_off:
                 print(f"{capture.cut_off}; what is before it was read", file=sys.stderr)
-        others = self._frames - self._frames_of_ina
-        said = f"{self._packets} packets of ina, {self._bad} of them malformed; "
-        print(said + f"{others} frames of other traffic", file=sys.stderr)
+        said = f"{self._packets} packets of ina, {self._bad} of them malformed"
+        said += f", {self._spoilt} with a wrong ICRC" if self._spoilt else ""
+        said += f"; {self._others} frames of other traffic"
+        said += f", {self._others_roce} of them RoCEv2" if self._others_roce else ""
+        print(said, file=sys.stderr)

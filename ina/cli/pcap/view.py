@@ -10,8 +10,10 @@ from rich.console import Group, RenderableType
 
 from ina.cli.common.output import emit, table
 from ina.pcap import Event, Packet, SlotLife
+from ina.pcap.paths import path_indices
 from ina.pcap.rounds import SeenRound
-from ina.pcap.switches import path_indices
+from ina.pcap.sends import Send
+from ina.protocol.bth import Opcode
 from ina.protocol.codec import Header
 from ina.protocol.coding import values_per_word
 from ina.protocol.layout import LAYOUT
@@ -67,6 +69,7 @@ class Lines:
             if packet.header.contributors:
                 found.append(f"contributors {packet.header.contributors:#x}")
             found += _in_a_tree(packet.header)
+        found += [_send_text(packet.send)] if packet.send is not None else []
         found += ["CE"] if packet.datagram.ecn == 3 else []
         found += [packet.frame.source] if self._several_files else []
         if self._values and packet.values is not None:
@@ -81,6 +84,23 @@ def _in_a_tree(header: Header) -> list[str]:
     if header.path & ((1 << PATH_BITS - PATH_BITS_PER_LEVEL) - 1):
         found.append(f"path {path_text(header.path)}")
     return found
+
+
+def _send_text(send: Send) -> str:
+    """``UC_SEND_ONLY to queue pair 0x800040, packet 7``."""
+    bth = send.bth
+    return f"{Opcode(bth.opcode).name} to queue pair {bth.dest_qp:#x}, packet {bth.psn}"
+
+
+def send_document(send: Send) -> dict[str, Any]:
+    """What RoCEv2 says around a packet; ``icrc``: right, wrong, or not captured."""
+    return {
+        "opcode": Opcode(send.bth.opcode).name,
+        "dest_qp": send.bth.dest_qp,
+        "psn": send.bth.psn,
+        "icrc": send.icrc.value,
+        "is_tunnelled": send.is_tunnelled,
+    }
 
 
 def path_text(path: int) -> str:
@@ -110,6 +130,7 @@ def packet_document(packet: Packet, values: bool = True) -> dict[str, Any]:
         "ecn": sent.ecn,
         "problem": packet.problem,
         "cut": packet.cut,
+        "roce": None if packet.send is None else send_document(packet.send),
     }
     if packet.header is not None:
         document |= header_document(packet.header)
