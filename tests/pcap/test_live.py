@@ -26,6 +26,7 @@ from ina.pcap.sends import Icrc
 from ina.protocol.emit import ROOT
 from ina.protocol.spec import UDP_PORT, Flag, Kind
 from tests.pcap.on_switch import JOB, WORKERS
+from tests.selection import LONG
 from tests.worlds.processes.both_switches import GRPC_ADDR, lab
 from tests.worlds.processes.stand_ins import python
 
@@ -125,7 +126,9 @@ def test_dumpcap_on_the_soft_switch(tmp_path: Path) -> None:
 
 
 @needs_dumpcap
-@pytest.mark.parametrize(("mode", "values"), [(names.POOL, 64), (names.ROCE, 56)])
+@pytest.mark.parametrize(
+    ("mode", "values"), [(names.POOL, 64), *([(names.ROCE, 56)] if LONG else [])]
+)
 def test_a_job_with_loss_on_loopback(mode: str, values: int, tmp_path: Path) -> None:
     """The host library, the controller and the soft switch, over sockets with UDP_SEGMENT; RoCEv2
     is in a tunnel there."""
