@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from ina import netns
 from ina.bench.cpu import SWITCH_THREAD, cpu_ns, polls, thread
-from ina.bench.pipeline import CHUNKS, install
+from ina.bench.pipeline import install
+from ina.bench.pipeline_frames import CHUNKS
 from ina.bench.report import Ratio
 from ina.bench.spread import spread
 from ina.bench.xdp_turns import Turns

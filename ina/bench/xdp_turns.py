@@ -9,7 +9,7 @@ from types import TracebackType
 
 import numpy as np
 
-from ina.bench.pipeline import CHUNKS, FRAME_HEADER_BYTES, Batch
+from ina.bench.pipeline_frames import CHUNKS, FRAME_HEADER_BYTES, Batch
 from ina.protocol.spec import HEADER_BYTES
 from ina.switch.xdp.compile import built
 from ina.switch.xdp.libbpf import Object

@@ -15,7 +15,8 @@ from ina.protocol.bth import BTH_BYTES
 from ina.protocol.errors import IcrcError, TruncatedPacketError
 
 ICRC_BYTES = 4
-_PREFIX = b"\xff" * 8
+ICRC_PREFIX = b"\xff" * 8
+"""What stands for InfiniBand's local header."""
 _IPV4_BYTES, _UDP_BYTES = 20, 8
 _BTH_OFFSET = _IPV4_BYTES + _UDP_BYTES
 MASKED_OFFSETS = (1, 8, 10, 11, _IPV4_BYTES + 6, _IPV4_BYTES + 7, _BTH_OFFSET + 4)
@@ -36,7 +37,7 @@ def icrc(packet: bytes | memoryview) -> bytes:
     headers = bytearray(packet[:_HEADERS_BYTES])
     for offset in MASKED_OFFSETS:
         headers[offset] = 0xFF
-    crc = zlib.crc32(packet[_HEADERS_BYTES:], zlib.crc32(headers, zlib.crc32(_PREFIX)))
+    crc = zlib.crc32(packet[_HEADERS_BYTES:], zlib.crc32(headers, zlib.crc32(ICRC_PREFIX)))
     return crc.to_bytes(ICRC_BYTES, "little")
 
 

@@ -18,6 +18,8 @@ from ctypes import (
 )
 
 MAX_PORTS = 512
+TRAILERS = 2
+"""INA_TRAILERS: what is shared may have something behind it."""
 OK, EXISTS, NOT_FOUND, FULL, INVALID = 0, -1, -2, -3, -4
 
 
@@ -43,6 +45,7 @@ class PacketOut(ctypes.Structure):
         ("port", c_uint32),
         ("tail", c_void_p),
         ("tail_length", c_uint32),
+        ("trailer_length", c_uint32),
     )
 
 
@@ -115,8 +118,12 @@ def to_words(value: int, width_bits: int) -> list[int]:
     return [(value >> 64 * i) & (2**64 - 1) for i in range((width_bits + 63) // 64)]
 
 
-def _tail(packet: PacketOut) -> bytes:
-    return ctypes.string_at(packet.tail, packet.tail_length) if packet.tail else b""
+def _frame(packet: PacketOut) -> bytes:
+    data = ctypes.string_at(packet.data, packet.length)
+    if not packet.tail:
+        return data
+    split = packet.length - packet.trailer_length
+    return data[:split] + ctypes.string_at(packet.tail, packet.tail_length) + data[split:]
 
 
 class OutputBuffer:
@@ -125,7 +132,7 @@ class OutputBuffer:
     def __init__(
         self, arena_bytes: int = 1 << 20, capacity: int = 1024, *, share_tails: bool = False
     ) -> None:
-        self._share_tails = int(share_tails)
+        self._share_tails = TRAILERS if share_tails else 0
         self._depth = (c_uint32 * MAX_PORTS)()
         self._allocate(arena_bytes, capacity)
 
@@ -153,7 +160,4 @@ class OutputBuffer:
 
     def packets(self) -> list[tuple[int, bytes]]:
         """(port, bytes) of what the last call left."""
-        return [
-            (packet.port, ctypes.string_at(packet.data, packet.length) + _tail(packet))
-            for packet in self._packets[: self.struct.count]
-        ]
+        return [(packet.port, _frame(packet)) for packet in self._packets[: self.struct.count]]

@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define INA_PIPELINE_ABI 5u
+#define INA_PIPELINE_ABI 6u
+#define INA_TRAILERS 2u
 #define INA_MOST_GATHERED_BYTES 65600u /* of a frame that comes in two parts */
 #define INA_MAX_PORTS 512u /* egress ports 0..511, as bmv2's 9-bit port; 511 is v1model's drop */
 
@@ -38,6 +39,7 @@ typedef struct {
     /* The frame goes on here, in bytes of an earlier packet of the same call; NULL: it does not. */
     const uint8_t *tail;
     uint32_t tail_length;
+    uint32_t trailer_length; /* of data: its last bytes, which are the frame's behind the tail */
 } ina_packet_out;
 
 /* Where process() leaves its packets. The caller owns it all and resets count and arena_used. */
@@ -51,7 +53,8 @@ typedef struct {
     /* Packets waiting at each egress port, INA_MAX_PORTS long: read as enq_qdepth/deq_qdepth,
      * incremented by process() for every packet it emits, reset by the caller when it has sent. */
     uint32_t *depth_pkts;
-    /* Not 0: the caller reads tails, so copies of a packet may share what they have in common. */
+    /* Not 0: the caller reads tails, so copies of a packet may share what they have in common;
+     * INA_TRAILERS: trailers, too. */
     uint32_t share_tails;
 } ina_output;
 

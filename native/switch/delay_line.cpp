@@ -1,16 +1,14 @@
 #include "switch/delay_line.hpp"
 
+#include "switch/whole_frame.hpp"
+
 namespace ina::sw {
 
 size_t DelayLine::put(const std::vector<ina_packet_out> &packets, uint64_t now_ns) {
     for (size_t i = 0; i < packets.size(); ++i) {
         if (held_.size() == kMostPackets) return packets.size() - i;
         const ina_packet_out &packet = packets[i];
-        std::string frame;
-        frame.reserve(packet.length + packet.tail_length);
-        frame.append(reinterpret_cast<const char *>(packet.data), packet.length);
-        frame.append(reinterpret_cast<const char *>(packet.tail), packet.tail_length);
-        held_.push_back({now_ns + delay_ns, packet.port, std::move(frame)});
+        held_.push_back({now_ns + delay_ns, packet.port, whole_frame(packet)});
     }
     return 0;
 }
@@ -20,7 +18,7 @@ const std::vector<ina_packet_out> &DelayLine::due(uint64_t now_ns) {
     for (Held &held : held_) {
         if (held.due_ns > now_ns) break;
         due_.push_back({reinterpret_cast<uint8_t *>(held.frame.data()),
-                        static_cast<uint32_t>(held.frame.size()), held.port, nullptr, 0});
+                        static_cast<uint32_t>(held.frame.size()), held.port, nullptr, 0, 0});
     }
     return due_;
 }

@@ -38,6 +38,9 @@ struct Datagram {
     // The rest of the payload, where a frame comes in two parts.
     const uint8_t *tail = nullptr;
     size_t tail_bytes = 0;
+    // What is behind the tail, where it comes in three.
+    const uint8_t *trailer = nullptr;
+    size_t trailer_bytes = 0;
 };
 
 // One's complement sum (RFC 1071), continued from `sum`; fold_checksum() ends it.

@@ -68,6 +68,8 @@ class Port {
     void send_due(uint64_t now_ns);
     // Whether frames may come in two parts (ina_packet_out.tail).
     virtual bool takes_tails() const { return false; }
+    // Whether they may come in three (trailer_length).
+    virtual bool takes_trailers() const { return false; }
     // Releases what the port holds open, once no loop uses it; may be called again.
     virtual void close() = 0;
     // What only this kind of port knows (socket buffers granted, kernel drops), appended by name.

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "common/short_slices.hpp"
+#include "switch/whole_frame.hpp"
 
 namespace ina::sw {
 
@@ -63,8 +64,12 @@ void PortLoop::start() {
         if (alarm_fd_ < 0 || epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, alarm_fd_, &event) < 0)
             throw std::system_error(errno, std::generic_category(), "timerfd");
     }
-    output_.share_tails = std::all_of(ports_.begin(), ports_.end(),
-                                      [](const auto &port) { return port->takes_tails(); });
+    const auto every_port = [this](auto takes) {
+        return std::all_of(ports_.begin(), ports_.end(), takes);
+    };
+    output_.share_tails = every_port([](const auto &port) { return port->takes_tails(); });
+    if (every_port([](const auto &port) { return port->takes_trailers(); }))
+        output_.share_tails = INA_TRAILERS;
     for (const auto &port : ports_) {
         if (port->fd() < 0) continue;
         event.data.ptr = port.get();
@@ -260,8 +265,7 @@ void PortLoop::distribute() {
                 if (to_cpu_.size() == kQueuePackets)
                     cpu_dropped_.add(1);
                 else
-                    to_cpu_.emplace_back(reinterpret_cast<const char *>(packet.data), packet.length)
-                        .append(reinterpret_cast<const char *>(packet.tail), packet.tail_length);
+                    to_cpu_.push_back(whole_frame(packet));
             }
             cpu_ready_.notify_one();
         } else if (Port *port = by_number_[number]) {

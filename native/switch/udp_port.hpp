@@ -30,6 +30,7 @@ class UdpPort final : public Port {
     int fd() const override { return epoll_fd_ >= 0 ? epoll_fd_ : sockets_.front(); }
     void close() override;
     bool takes_tails() const override { return true; }
+    bool takes_trailers() const override { return true; }
     void receive(FrameBatch *batch) override;
     void extra_stats(std::vector<std::pair<std::string, uint64_t>> *stats) const override;
 

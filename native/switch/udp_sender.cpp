@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netinet/udp.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "common/peer_socket.hpp"
@@ -32,6 +33,28 @@ uint8_t *put_control(uint8_t *at, int level, int type, const T &value) {
     std::memcpy(CMSG_DATA(header), &value, sizeof value);
     return at + CMSG_SPACE(sizeof value);
 }
+
+// parse_udp_frame() of a frame in up to three parts.
+bool parse_parts(const ina_packet_out &packet, Datagram *datagram) {
+    const size_t head_bytes = packet.length - packet.trailer_length;
+    if (!parse_udp_frame(packet.data, head_bytes, datagram, packet.tail,
+                         size_t{packet.tail_length} + packet.trailer_length))
+        return false;
+    const size_t rest_bytes = datagram->tail_bytes;
+    datagram->tail_bytes = std::min<size_t>(rest_bytes, packet.tail_length);
+    datagram->trailer = packet.data + head_bytes;
+    datagram->trailer_bytes = rest_bytes - datagram->tail_bytes;
+    return true;
+}
+
+void add_parts(const Datagram &datagram, std::vector<iovec> *parts) {
+    const auto add = [parts](const uint8_t *data, size_t bytes) {
+        parts->push_back({const_cast<uint8_t *>(data), bytes});
+    };
+    add(datagram.payload, datagram.payload_bytes);
+    if (datagram.tail_bytes) add(datagram.tail, datagram.tail_bytes);
+    if (datagram.trailer_bytes) add(datagram.trailer, datagram.trailer_bytes);
+}
 }  // namespace
 
 UdpSender::UdpSender(int fd, Peer bound, bool is_tunnel, PortCounters *counters)
@@ -45,8 +68,7 @@ UdpSender::UdpSender(int fd, Peer bound, bool is_tunnel, PortCounters *counters)
 void UdpSender::send(const std::vector<ina_packet_out> &packets) {
     for (const ina_packet_out &packet : packets) {
         Datagram datagram;
-        const bool is_whole =
-            parse_udp_frame(packet.data, packet.length, &datagram, packet.tail, packet.tail_length);
+        const bool is_whole = parse_parts(packet, &datagram);
         if (is_whole && is_tunnel_ && datagram.destination.udp_port == roce::kUdpPort)
             datagram.destination.udp_port = datagram.source.udp_port;
         if (!is_whole || datagram.destination.udp_port == 0 || is_own(datagram)) {
@@ -76,15 +98,12 @@ UdpSender::Run *UdpSender::open_run(const Datagram &datagram) {
 }
 
 void UdpSender::add(const Datagram &datagram) {
-    const iovec part{const_cast<uint8_t *>(datagram.payload), datagram.payload_bytes};
-    const iovec tail{const_cast<uint8_t *>(datagram.tail), datagram.tail_bytes};
-    const size_t bytes = datagram.payload_bytes + datagram.tail_bytes;
+    const size_t bytes = datagram.payload_bytes + datagram.tail_bytes + datagram.trailer_bytes;
     Run *run = open_run(datagram);
     if (run && gso_ && run->segments < kMaxSegments &&
         run->bytes == run->segment_bytes * run->segments &&  // no short one so far
         bytes > 0 && bytes <= run->segment_bytes && run->bytes + bytes <= kMaxPayloadBytes) {
-        run->parts.push_back(part);
-        if (tail.iov_len) run->parts.push_back(tail);
+        add_parts(datagram, &run->parts);
         run->bytes += bytes;
         ++run->segments;
         return;
@@ -99,8 +118,8 @@ void UdpSender::add(const Datagram &datagram) {
     fresh.tos = datagram.tos;
     fresh.segment_bytes = fresh.bytes = bytes;
     fresh.segments = 1;
-    fresh.parts.assign(1, part);
-    if (tail.iov_len) fresh.parts.push_back(tail);
+    fresh.parts.clear();
+    add_parts(datagram, &fresh.parts);
     if (!run) {
         open_.push_back(index);
         return;

@@ -33,7 +33,7 @@ class UdpSender {
         size_t segment_bytes;  // of all but the last, which may be shorter
         size_t bytes;
         size_t segments;
-        std::vector<iovec> parts;  // one or two a segment
+        std::vector<iovec> parts;  // one to three a segment
         iovec whole;               // all of them in one piece, once staged
     };
 

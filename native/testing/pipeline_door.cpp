@@ -89,7 +89,7 @@ class Bench {
             const std::size_t cut = input->byte();
             Bytes bytes = input->take(input->number(2));
             if (how % 2 != 0) bytes = from_member(port, bytes);
-            output_.share_tails = how / 2 % 2;
+            output_.share_tails = how / 2 % 2 * (how / 8 % 2 != 0 ? INA_TRAILERS : 1);
             process(bytes, port, how / 4 % 2 != 0 ? cut : bytes.size());
         }
     }
@@ -133,6 +133,10 @@ class Bench {
         promise(packet.port < INA_MAX_PORTS, "what leaves has a port");
         promise(packet.tail == nullptr || output_.share_tails != 0,
                 "tails are only for who reads them");
+        promise(packet.trailer_length == 0 ||
+                    (packet.tail != nullptr && packet.trailer_length <= packet.length &&
+                     output_.share_tails == INA_TRAILERS),
+                "trailers are behind tails, for who reads them");
     }
 
     void lies_in_the_arena(const std::uint8_t *data, std::size_t bytes) {

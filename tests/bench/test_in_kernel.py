@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ina.bench import pipeline_xdp, switch_frames
-from ina.bench.pipeline import CHUNKS
+from ina.bench.pipeline_frames import CHUNKS
 from ina.bench.pipeline_xdp import measure_xdp
 from ina.bench.switch_frames import DEVICES, measure_frames
 from ina.emulate.topology import SwitchKind

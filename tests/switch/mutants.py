@@ -36,7 +36,7 @@ def forgets(kind: type, mode: str, what: Kind | None) -> Mutant:
     rule = RULES[kind]
 
     def mutated(told: Told, node: Any) -> None:
-        inner = Told(told.program, told.iterations, told.without)
+        inner = Told(told.program, told.iterations, told.without, told.arrays_apart)
         rule(inner, node)
         for name in ("reads", "writes", "sets"):
             kept = getattr(inner, name)

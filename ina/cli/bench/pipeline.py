@@ -17,7 +17,7 @@ from ina.cli.common.options import command
 from ina.errors import InvalidInputError
 from ina.modes.mode import Mode
 from ina.p4 import names
-from ina.p4.builds import require_mode
+from ina.p4.builds import builds_of, require_build, require_mode
 from ina.protocol.spec import MAX_WORKERS
 
 
@@ -87,12 +87,41 @@ IN_KERNEL = Bench(
 )
 
 
+def _pool_beside(row: Row) -> str:
+    return f"{row['pool_ns_per_packet']:.1f} ({row['pool_values']})"
+
+
+IN_SENDS = Bench(
+    "pipeline",
+    PipelineOptions,
+    (
+        *(Column("mode"), Column("values"), Column("n", "workers")),
+        *(Column("ns/packet", "ns_per_packet", 1), Column("spread", _spread_ns)),
+        Column(
+            names.DEFAULT_MODE,
+            lambda row: f"{row['pool_ns_per_packet']:.1f} ({row['pool_values']})",
+        ),
+        *(Column("CRC ns", "crc_ns", 1), Column("zlib ns", "zlib_crc_ns", 1)),
+        *(Column("limit ns", "limit_ns", 1), Column("of limit", "of_limit", 2)),
+        *(Column("checked", "sums_checked"), Column("#wrong", "wrong")),
+    ),
+    notes=(
+        "CPU time of one core; each worker gets a copy of each result, with an ICRC of its own",
+        "pool: mode pool in the same run, in brackets its values a packet",
+        "CRC, zlib: a CRC-32 alone of as many bytes as an ICRC is over, the switch's and zlib's",
+        "limit: pool and twice CRC; of limit: 1 or more is within it",
+    ),
+)
+
+
 @command(PipelineOptions)
 def pipeline(asked: PipelineOptions) -> None:
     """Packets a second of a compiled program: packets in memory, one core, sums checked."""
     parse.names("--device", asked.device, ("soft", "xdp"))
     if asked.device == "xdp":
         IN_KERNEL.run(asked, _in_kernel)
+    elif modes.of(require_mode("--mode", asked.mode)).framing != Mode.framing:
+        IN_SENDS.run(asked, _in_sends)
     else:
         BENCH.run(asked, _compiled)
 
@@ -120,14 +149,37 @@ def _in_kernel(asked: PipelineOptions) -> Found:
     )
 
 
+def _in_sends(asked: PipelineOptions) -> Found:
+    from ina.bench.pipeline_frames import AROUND
+    from ina.bench.pipeline_sends import measure_sends, ratios
+
+    if modes.of(asked.mode).framing not in AROUND:
+        found = "packets of UDP's, and SENDs to a switch"
+        raise InvalidInputError(f"--mode {asked.mode}: what is measured are {found}")
+    builds = builds_of(asked.mode)
+    counts = list(builds) if asked.values == ALL_BUILDS else parse.numbers("--values", asked.values)
+    for count in counts:
+        require_build("--values", count, asked.mode)
+    parse.numbers("--workers", str(asked.workers), 1, MAX_WORKERS)
+    rows = []
+    with steps("pipeline", len(counts)) as bar:
+        for count in counts:
+            rows.append(measure_sends(count, asked.workers, mode=asked.mode, repeats=asked.repeats))
+            bar.done(f"{count} values")
+    return Found(
+        title=f"program of mode {asked.mode} in memory, one core",
+        settings={"values": counts, **asked.named("workers", "mode", "repeats", "device")},
+        rows=rows_of(rows),
+        ratios=ratios(rows),
+    )
+
+
 def _compiled(asked: PipelineOptions) -> Found:
     from ina.bench.pipeline import measure, ratios
 
     counts = parse.numbers("--values", asked.values)
     parse.numbers("--workers", str(asked.workers), 1, MAX_WORKERS)
     results = []
-    if modes.of(require_mode("--mode", asked.mode)).framing != Mode.framing:
-        raise InvalidInputError(f"--mode {asked.mode}: what is measured are packets of UDP's")
     hows = ["one copy for all", "a copy each"] if asked.workers > 1 else ["a copy each"]
     hows += ["up"] if modes.of(asked.mode).needs_aggregator else []
     ways = [(count, how) for count in counts for how in hows]

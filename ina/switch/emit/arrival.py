@@ -9,7 +9,7 @@ from ina.switch.emit.early import find_early, pass_gates
 from ina.switch.emit.layout import Layout
 from ina.switch.emit.standard import set_standard
 from ina.switch.emit.writer import Writer
-from ina.switch.ir.expr import FieldRef
+from ina.switch.ir.expr import Expr, FieldRef
 from ina.switch.passes.plan import MainPath
 
 
@@ -32,9 +32,15 @@ def parse_main(to: Code, main: MainPath, on_parsed: Callable[[], None] = lambda:
     early = find_early(to)
     pass_gates(to, main.gates)
     verified(layout, out, "verify_checksums_main")
-    for condition in main.after:
-        out.line(f"if (INA_UNLIKELY(!{to.expr.boolean(condition)})) return false;")
+    _ask(to, main.after)
+    to.block(main.computed)
+    _ask(to, main.of_computed)
     return early
+
+
+def _ask(to: Code, conditions: tuple[Expr, ...]) -> None:
+    for condition in conditions:
+        to.out.line(f"if (INA_UNLIKELY(!{to.expr.boolean(condition)})) return false;")
 
 
 def unpack_late(layout: Layout, out: Writer, main: MainPath) -> None:

@@ -8,10 +8,11 @@ from dataclasses import replace
 from itertools import takewhile
 
 from ina.switch.emit.code import Code
+from ina.switch.emit.crcs import emit_crc, planned
 from ina.switch.emit.layout import Layout
 from ina.switch.errors import UnsupportedProgramError
 from ina.switch.ir.data import Field
-from ina.switch.ir.expr import FieldRef
+from ina.switch.ir.expr import FieldRef, WholeArray
 from ina.switch.ir.ranges import range_of
 from ina.switch.ir.stmt import Hash, HashInput
 from ina.switch.passes.sending import ChecksumPlan
@@ -21,14 +22,17 @@ from ina.switch.passes.storage import array_names
 def emit_hash(to: Code, stmt: Hash) -> None:
     """``target = base + hash % size``."""
     with to.out.block("", source=stmt.source):
-        emit_bits(to, stmt.inputs)
+        plan = planned(to, stmt)
+        if plan is not None:
+            result = f"(uint32_t){emit_crc(to, plan)}"
+        else:
+            emit_bits(to, stmt.inputs)
+            result = f"ina_hash_{stmt.algorithm}(bits)"
         size = to.expr.exact(stmt.size, 64)
         if range_of(stmt.size)[0] <= 0:
             size = f"({size} ? {size} : 1)"
         base = to.expr.exact(stmt.base, 64)
-        to.out.line(
-            f"const uint64_t hash = (uint64_t)(ina_hash_{stmt.algorithm}(bits) % {size} + {base});"
-        )
+        to.out.line(f"const uint64_t hash = (uint64_t)({result} % {size} + {base});")
         width = stmt.target.width_bits
         code = "hash" if width in (8, 16, 32, 64) or width > 64 else f"hash & INA_MASK({width})"
         to.store(stmt.target, code, stmt)
@@ -45,6 +49,10 @@ def emit_bits(to: Code, inputs: tuple[HashInput, ...]) -> None:
     while at < len(inputs):
         item = inputs[at]
         guard = f"if ({to.layout.valid(item.header)}) " if item.header else ""
+        if isinstance(item.value, WholeArray):
+            _put_array(to, item.value, guard)
+            at += 1
+            continue
         run = _run(to.layout, inputs[at:])
         if run is not None:
             width, first, count = run
@@ -54,6 +62,28 @@ def emit_bits(to: Code, inputs: tuple[HashInput, ...]) -> None:
         value = to.expr.stored(item.value, item.width_bits)
         to.out.line(f"{guard}ina_bits_put(bits, {item.width_bits}, {value});")
         at += 1
+
+
+def _put_array(to: Code, array: WholeArray, guard: str) -> None:
+    layout, out = to.layout, to.out
+    [stored] = (it for it in layout.type_of(array.header).arrays if it.first == array.first)
+    own = layout.array(array.header, stored)
+    if not layout.memory.puts_arrays:
+        with out.block(f"{guard}for (size_t k = 0; k < {array.count}; k++)"):
+            out.line(f"ina_bits_put(bits, {array.width_bits}, {own}[k]);")
+        return
+    put = f"ina_bits_put_array_{array.width_bits}(bits"
+    main = layout.plan.main if to.where.late_arrays else None
+    if main is not None and array.header in main.late_arrays:
+        kept_in = layout.kept_in(array.header)
+        first = layout.program.headers[array.header].type.fields[array.first].offset_bits // 8
+        size = array.count * array.width_bits // 8
+        with out.block(guard):
+            out.line(f"if ({kept_in}) {put}, {kept_in}, {array.count});")
+            wire = f"{layout.wire(array.header)} + {first}"
+            out.line(f"else ina_bits_put_bytes(bits, {wire}, {size});")
+        return
+    out.line(f"{guard}{put}, {own}, {array.count});")
 
 
 def _run(layout: Layout, inputs: tuple[HashInput, ...]) -> tuple[int, str, int] | None:

@@ -30,6 +30,8 @@ class Where:
 
     late: bool = False
     """On the main path, while its late fields stand in the packet."""
+    late_arrays: bool = False
+    """On the main path: its late arrays are not unpacked."""
     loops: Mapping[int, LoopPlan] = field(default_factory=dict)
     """Plans of the loops here, by number."""
     early: tuple[str, ...] = ()
@@ -42,5 +44,5 @@ class Where:
 
 
 GENERAL = Where()
-ON_MAIN = Where(late=True)
+ON_MAIN = Where(late=True, late_arrays=True)
 """On the main path, before ingress."""

@@ -33,6 +33,9 @@ def _emit_deparse_main(layout: Layout, out: Writer, main: MainPath) -> None:
         out.line("uint8_t *at = to;")
         out.line("const uint8_t *tail = NULL; // what no copy changes, to the packet's end")
         out.line("shared->used = false;")
+        if main.has_trailer:
+            out.line("const uint8_t *trailer = NULL; // what is behind the tail, if it is shared")
+            out.line("uint32_t tail_length = 0;")
         for run in main.deparse:
             if len(run) == 1:
                 _emit_header(layout, out, run[0], main.late_arrays.get(run[0]))
@@ -47,11 +50,23 @@ def _emit_deparse_main(layout: Layout, out: Writer, main: MainPath) -> None:
                 for name in run:
                     _emit_header(layout, out, name)
         _emit_payload(out)
+        if main.has_trailer:
+            _share_before_trailer(out)
+            return
         with out.block("if (tail && shared->wanted && p->truncate == UINT32_MAX)"):
-            out.line("*shared = (ina_tail){tail, length - (uint32_t)(tail - to), false, false};")
+            out.line("*shared = (ina_tail){tail, length - (uint32_t)(tail - to), false, false, 0};")
         out.line("(void)tail;")
         out.line("return length < p->truncate ? length : p->truncate;")
     out.line()
+
+
+def _share_before_trailer(out: Writer) -> None:
+    with out.block("if (trailer)"):
+        out.line("shared->used = true;")
+        out.line("shared->trailer_length = length - (uint32_t)(trailer - to);")
+    with out.block("else if (tail && shared->wanted && p->truncate == UINT32_MAX)"):
+        out.line("*shared = (ina_tail){tail, tail_length, false, false, 0};")
+    out.line("return length < p->truncate ? length : p->truncate;")
 
 
 def _emit_payload(out: Writer) -> None:
@@ -78,7 +93,12 @@ def _emit_header(layout: Layout, out: Writer, name: str, late: LateArray | None 
             if not always:
                 with out.block("else"):
                     emit_store(type_layout, layout.header(name), out)
-        out.line(f"at += {header_type.width_bits // 8};")
+        size = header_type.width_bits // 8
+        if late and late.is_written and late.has_trailer:
+            values = late.array.count * late.array.width_bits // 8
+            out.line(f"at += trailer ? {size - values} : {size};")
+        else:
+            out.line(f"at += {size};")
 
 
 def _store_late_array(layout: Layout, out: Writer, late: LateArray) -> None:
@@ -88,13 +108,23 @@ def _store_late_array(layout: Layout, out: Writer, late: LateArray) -> None:
     kept_in = layout.kept_in(name)
     store = f"ina_store_array_{array.width_bits}(at + {at}, {kept_in}, {array.count})"
     size = array.count * array.width_bits // 8
+    copy = f"memcpy(at + {at}, {layout.wire(name)} + {at}, {size})"
+    if late.has_trailer:
+        with out.block("if (shared->data && p->truncate == UINT32_MAX)"):
+            out.line(f"trailer = at + {at}; // where what is behind them comes")
+        with out.block("else"):
+            out.line(f"tail = at + {at};")
+            out.line(f"tail_length = {size};")
+            out.line(f"if ({kept_in}) {store};")
+            out.line(f"else {copy};")
+        return
     if late.ends_frame:
         with out.block("if (shared->data && p->truncate == UINT32_MAX)"):
             out.line("shared->used = true;")
             out.line(f"return (uint32_t)(at - to) + {at};")
         out.line(f"tail = at + {at};")
     out.line(f"if ({kept_in}) {store};")
-    out.line(f"else memcpy(at + {at}, {layout.wire(name)} + {at}, {size});")
+    out.line(f"else {copy};")
 
 
 def _store_written(layout: Layout, out: Writer, name: str) -> None:

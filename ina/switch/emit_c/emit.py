@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from ina.switch.emit.checksums import emit_update, emit_verify
+from ina.switch.emit.crcs import emit_members_of_crcs
 from ina.switch.emit.early import early_tables, emit_early_type
 from ina.switch.emit.frame import IN_PLACE
 from ina.switch.emit.layout import Layout
@@ -66,12 +67,16 @@ def _emit_pipelines(general: Statements) -> None:
     ingress = general.at(Where(loops=plan.loops))
     _emit_block("ingress", plan.program.ingress, ingress)
     if main is not None:
-        on_main = general.at(Where(late=True, loops=main.loops, early=main.early))
+        where = Where(late=True, late_arrays=True, loops=main.loops, early=main.early)
+        on_main = general.at(where)
         parameter = ", const early_entries *const early" if early_tables(layout) else ""
         _emit_block("ingress_main", main.ingress, on_main, parameter)
     egress = general.at(Where(loops=plan.loops, fixed=True))
     parameter = ", const fixed_entries *const fixed" if fixed_tables(layout) else ""
     _emit_block("egress", plan.program.egress, egress, parameter)
+    if main is not None and main.hashes_late_arrays:
+        where = Where(late_arrays=True, loops=plan.loops, fixed=True)
+        _emit_block("egress_main", plan.program.egress, general.at(where), parameter)
 
 
 def _emit_block(name: str, block: Block, to: Statements, parameter: str = "") -> None:
@@ -113,6 +118,7 @@ def _emit_types(layout: Layout, out: Writer) -> None:
         for name, late in (plan.main.late_arrays if plan.main else {}).items():
             width, c_name = late.array.width_bits, layout.name(name)
             out.line(f"const uint{width}_t *{c_name}_kept_in; // its values, or NULL")
+        emit_members_of_crcs(layout, out)
     out.line()
 
 

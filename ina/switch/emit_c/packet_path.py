@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ina.switch.emit.arrival import parse_any, parse_main, unpack_late
 from ina.switch.emit.checksums import emit_wire_sums
 from ina.switch.emit.code import Code
+from ina.switch.emit.crcs import forget_crcs
 from ina.switch.emit.layout import Layout
 from ina.switch.emit.standard import forget_headers, set_standard
 from ina.switch.emit.where import GENERAL, ON_MAIN
@@ -116,7 +117,10 @@ def send_copies(
     for each in saved:
         each.save(out)
     if main:
-        out.line("ina_tail shared = {NULL, 0, out->share_tails && copies > 1, false};")
+        forget_crcs(layout, out)
+        least = " >= INA_TRAILERS" if main.has_trailer else ""
+        wanted = f"out->share_tails{least} && copies > 1"
+        out.line(f"ina_tail shared = {{NULL, 0, {wanted}, false, 0}};")
     # What the copies go on from: bytes that are stored cannot change these, as those of *out.
     out.line("ina_packet_out *sent = out->packets + out->count;")
     out.line("uint8_t *to = out->arena + out->arena_used;")
@@ -130,7 +134,7 @@ def send_copies(
             with out.block("if (i > 0)"):
                 for each in arrays:
                     each.restore(out)
-        _send(layout, out, sums, fixed, main is not None, on_egress, on_deparsed)
+        _send(layout, out, sums, fixed, main, on_egress, on_deparsed)
     out.line("out->arena_used = (size_t)(to - out->arena);")
     out.line("out->count = (size_t)(sent - out->packets);")
 
@@ -227,7 +231,7 @@ def _send(
     out: Writer,
     sums: str,
     fixed: str,
-    main: bool,
+    main: MainPath | None,
     on_egress: Callable[[], None],
     on_deparsed: Callable[[], None],
 ) -> None:
@@ -243,16 +247,19 @@ def _send(
     set_standard(layout, out, "egress_global_timestamp", "in->now_ns / 1000")
     spec = layout.standard("egress_spec")
     out.line(f"{spec} = 0;")
-    out.line(f"egress(S, p{fixed});")
+    egress = "egress_main" if main and main.hashes_late_arrays else "egress"
+    out.line(f"{egress}(S, p{fixed});")
     on_egress()
     out.line(f"if ({spec} == INA_DROP_PORT) continue;")
     out.line(f"update_checksums(p{sums});")
     call = "deparse_main(p, to, &shared)" if main else "deparse(p, to)"
     out.line(f"const uint32_t length = {call};")
     on_deparsed()
-    tail = "NULL, 0"
+    tail = "NULL, 0, 0"
     if main:
-        tail = "shared.used ? shared.data : NULL, shared.used ? shared.length : 0"
+        trailer = "shared.used ? shared.trailer_length : 0" if main.has_trailer else "0"
+        lengths = f"shared.used ? shared.length : 0, {trailer}"
+        tail = f"shared.used ? shared.data : NULL, {lengths}"
     out.line(f"*sent++ = (ina_packet_out){{to, length, port, {tail}}};")
     out.line("to += length;")
     out.line("depth_pkts[port]++;")

@@ -76,6 +76,19 @@ class ArrayFieldRef:
 
 
 @dataclass(frozen=True)
+class WholeArray:
+    """All fields of a header that lie one behind the other and are alike, one after another: an
+    input of a hash (made by :mod:`ina.switch.passes.hashes`)."""
+
+    header: str
+    first: int
+    """Number of the first of the fields."""
+    count: int
+    width_bits: int
+    """Of each."""
+
+
+@dataclass(frozen=True)
 class Lookahead:
     """Bits ahead of the parser's cursor; too few of them is the parser error PacketTooShort."""
 
@@ -149,6 +162,7 @@ Expr = Union[  # noqa: UP007 (a forward reference needs Union here)
     ParamRef,
     LocalRef,
     ArrayFieldRef,
+    WholeArray,
     Lookahead,
     Valid,
     StackValid,

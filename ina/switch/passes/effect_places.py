@@ -35,6 +35,8 @@ class Kind(int, Enum):  # int: its hash is fast
     """The packet's length, as egress is told it."""
     TRUNCATION = 12
     """The most bytes to send."""
+    ARRAY = 13
+    """Of fields, all at once."""
 
 
 OWN = frozenset({Kind.LOCAL, Kind.ELEMENT, Kind.MEMBER})

@@ -25,6 +25,7 @@ from ina.switch.ir.expr import (
     StackValid,
     Unary,
     Valid,
+    WholeArray,
 )
 from ina.switch.ir.program import Checksum, Program
 from ina.switch.ir.stmt import (
@@ -63,6 +64,8 @@ class Told:
     """Of the loop that the code stands in; 0: what loops walk is told as ELEMENT and MEMBER."""
     without: str = ""
     """A table whose actions are left out."""
+    arrays_apart: bool = False
+    """Whether what is over a whole array is told as that, not as all of its fields."""
     reads: set[Place] = field(default_factory=set)
     writes: set[Place] = field(default_factory=set)
     sets: set[Place] = field(default_factory=set)
@@ -90,7 +93,7 @@ class Told:
 
     def either(self, ways: tuple[Block, ...]) -> None:
         """Exactly one of them is gone."""
-        told = [Told(self.program, self.iterations, self.without) for _ in ways]
+        told = [Told(self.program, self.iterations, self.without, self.arrays_apart) for _ in ways]
         for each, way in zip(told, ways, strict=True):
             each.all(way)
             self.reads |= each.reads
@@ -228,6 +231,15 @@ def _lookahead(told: Told, node: Lookahead) -> None:
     told.read(Kind.CURSOR)
 
 
+def _whole_array(told: Told, node: WholeArray) -> None:
+    if told.arrays_apart:
+        told.read(Kind.ARRAY, node.header)
+        return
+    fields = told.program.headers[node.header].type.fields
+    for each in fields[node.first : node.first + node.count]:
+        told.read(Kind.FIELD, node.header, each.name)
+
+
 def _valid(told: Told, node: Valid) -> None:
     told.read(Kind.VALID, node.header)
 
@@ -342,7 +354,8 @@ def _apply(told: Told, node: Apply) -> None:
 
 
 def _loop(told: Told, node: Loop) -> None:
-    inside = Told(told.program, told.iterations and node.count, told.without)
+    iterations = told.iterations and node.count
+    inside = Told(told.program, iterations, told.without, told.arrays_apart)
     inside.all(node.body)
     told.reads |= {place for place in inside.reads if place.kind is not Kind.LOCAL}
     told.writes |= {place for place in inside.writes if place.kind is not Kind.LOCAL}
@@ -396,6 +409,7 @@ RULES: dict[type, Callable[[Told, Any], None]] = {
     LocalRef: Told.value,
     ArrayFieldRef: Told.value,
     InPacket: _in_packet,
+    WholeArray: _whole_array,
     Lookahead: _lookahead,
     Valid: _valid,
     StackValid: _stack_valid,

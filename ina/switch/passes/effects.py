@@ -30,9 +30,17 @@ def effects(program: Program, *parts: Any) -> Effects:
     return told.done()
 
 
+def effects_but_arrays(program: Program, *parts: Any) -> Effects:
+    """The same, but what is over a whole array is told as ARRAY."""
+    told = Told(program, arrays_apart=True)
+    told.all(parts)
+    return told.done()
+
+
 def of_iteration(program: Program, *parts: Any) -> Effects:
-    """The same, but what an iteration has of its own is told as LOCAL, ELEMENT and MEMBER."""
-    told = Told(program, iterations=0)
+    """The same, but what an iteration has of its own is told as LOCAL, ELEMENT and MEMBER, and what
+    is over a whole array as ARRAY."""
+    told = Told(program, iterations=0, arrays_apart=True)
     told.all(parts)
     return told.done()
 

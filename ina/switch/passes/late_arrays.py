@@ -2,7 +2,8 @@
 
 Unpacking 256 values, adding them to a slot and packing the sums again would touch them five times.
 On the main path a loop reads them from the packet. When it leaves in the packet what it left in the
-slot, the packet only remembers that slot; the deparser reads the sums from there.
+slot, the packet only remembers that slot; the deparser reads the sums from there, and so does a
+hash over all of them.
 
 That is right as long as nothing touches the values or the slot again before the packet is sent:
 :func:`find_late_arrays` makes sure that every way through ingress passes at most one loop that
@@ -31,9 +32,10 @@ from ina.switch.ir.walk import pipeline_parts, walk
 from ina.switch.passes.effect_places import Effects, Kind, Place
 from ina.switch.passes.effects import (
     effects,
-    effects_of_copies,
+    effects_but_arrays,
     effects_of_parser,
     of_iteration,
+    updates,
     verifications,
 )
 from ina.switch.passes.main_path import MainIngress, ParserPath
@@ -55,6 +57,9 @@ class LateArray:
     """Whether the header is nothing else."""
     ends_frame: bool
     """Whether it is the last that the deparser writes: copies of a packet can share it."""
+    has_trailer: bool
+    """Whether it ends a header, and what the deparser writes behind that are headers of the path:
+    copies can share it, and each has those of its own."""
 
 
 def holds(header: str, array: FieldArray, ref: object) -> bool:
@@ -83,6 +88,8 @@ def find_late_arrays(
             continue
         [array] = arrays
         is_last = array.first + array.count == len(header_type.fields)
+        behind = _behind(program, name)
+        on_path = path.offsets_bytes.keys() >= set(behind)
         found[name] = LateArray(
             header=name,
             array=array,
@@ -91,9 +98,16 @@ def find_late_arrays(
                 array_names(header_type, array)
             ),
             fills_header=array.count == len(header_type.fields),
-            ends_frame=is_last and program.deparse[-1:] == (name,),
+            ends_frame=is_last and not behind and name in program.deparse,
+            has_trailer=is_last and bool(behind) and on_path,
         )
     return found
+
+
+def _behind(program: Program, header: str) -> tuple[str, ...]:
+    """The headers that the deparser writes behind this one."""
+    written = program.deparse
+    return written[written.index(header) + 1 :] if header in written else ()
 
 
 def _kept_in(
@@ -127,8 +141,9 @@ def _kept_in(
 def _elsewhere(program: Program, ingress: MainIngress) -> Effects:
     """Of all but the block of ingress and what is extracted."""
     keys = tuple(state.keys for state in program.states.values())
-    asked = effects(program, keys, ingress.asked, verifications(program))
-    return effects_of_parser(program).then(asked).then(effects_of_copies(program))
+    asked = effects_but_arrays(program, keys, ingress.asked, verifications(program))
+    copies = effects_but_arrays(program, program.egress, updates(program))
+    return effects_of_parser(program).then(asked).then(copies)
 
 
 def _left_in(program: Program, loop: Loop, header: str, array: FieldArray) -> RegisterRef | None:

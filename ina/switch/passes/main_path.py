@@ -12,7 +12,7 @@ from functools import partial
 
 from ina.switch.ir.expr import Const, Expr, FieldRef, Valid
 from ina.switch.ir.program import Action, Key, MatchKind, ParserState, Program, SelectCase
-from ina.switch.ir.stmt import Assign, Block, Extract
+from ina.switch.ir.stmt import Assign, Block, Extract, Stmt
 from ina.switch.ir.walk import walk
 from ina.switch.passes.effect_places import Kind, Place, Places, field_of
 from ina.switch.passes.effects import (
@@ -114,12 +114,16 @@ class MainIngress:
     """Conditions that hold or not before the packet is parsed."""
     after: tuple[Expr, ...]
     """The other conditions."""
+    computed: Block
+    """What is done when those hold: hashes, and what is made of them, in variables only."""
+    of_computed: tuple[Expr, ...]
+    """Conditions that are asked of that."""
     facts: Facts
     """What holds when ingress begins."""
     gates: tuple[Gate, ...]
     """Such a packet passes them; ``block`` begins with what their actions do."""
-    asked: tuple[Expr, ...]
-    """All that is read before ``block``: the conditions as the program has them, keys of gates."""
+    asked: tuple[Expr | Stmt, ...]
+    """All that is done before ``block``: the conditions as the program has them, keys of gates."""
 
 
 Match = tuple[int, int, int, int]
@@ -145,7 +149,8 @@ def main_ingress(program: Program, path: ParserPath) -> MainIngress:
     known = _but(changed, fields)
     block = specialise(program.ingress, Facts(valid, known))
     usual = usual_way(program, block, fields, partial(_gate, program))
-    before, after = [], []
+    before: list[Expr] = []
+    after: list[Expr] = []
     for condition in usual.conditions:
         equal = equal_field(condition)
         if equal is not None and (equal[0].header, equal[0].field) in parsed:
@@ -169,9 +174,11 @@ def main_ingress(program: Program, path: ParserPath) -> MainIngress:
         tuple(matches),
         tuple(before),
         tuple(after),
+        usual.computed,
+        usual.of_computed,
         Facts(valid, usual.known),
         tuple(Gate(name, _entry_actions(program, name)[0].index) for name in usual.gates),
-        (*usual.conditions, *keys),
+        (*usual.conditions, *usual.computed, *usual.of_computed, *keys),
     )
 
 

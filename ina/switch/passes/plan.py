@@ -10,15 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ina.switch.ir.expr import Expr, FieldRef
+from ina.switch.ir.expr import Expr, FieldRef, WholeArray
 from ina.switch.ir.program import Program
-from ina.switch.ir.stmt import Block
-from ina.switch.ir.walk import pipeline_parts
+from ina.switch.ir.stmt import Block, Hash
+from ina.switch.ir.walk import pipeline_parts, walk
 from ina.switch.passes.copies import Changed, changed_by_egress, counts_length
 from ina.switch.passes.early import early_tables
 from ina.switch.passes.entry_fields import EntryFields, entry_fields
 from ina.switch.passes.forward import forward_program
 from ina.switch.passes.fusion import RegisterGroup, fuse
+from ina.switch.passes.hash_plans import HashPlan, hashes_late_arrays, plan_hashes
+from ina.switch.passes.hashes import gather_program
 from ina.switch.passes.late_arrays import LateArray, find_late_arrays
 from ina.switch.passes.late_fields import LateFields, late_fields
 from ina.switch.passes.loops import LoopPlan, plan_loops
@@ -44,7 +46,7 @@ class MainPath:
     """The way of usual packets, which has code of its own; any other packet takes the general one.
 
     A packet goes it if it is long enough, ``before`` hold, ``windows`` match, the parser's steps
-    are taken, and ``after`` hold.
+    are taken, ``after`` hold, and so do ``of_computed``.
     """
 
     steps: tuple[MainStep, ...]
@@ -55,6 +57,10 @@ class MainPath:
     windows: tuple[ByteWindow, ...]
     after: tuple[Expr, ...]
     """Conditions that are asked when it is parsed."""
+    computed: Block
+    """What is done then, before anything else changes: it assigns to variables of the packet's."""
+    of_computed: tuple[Expr, ...]
+    """Conditions that are asked of those; if one fails, what was computed is forgotten."""
     gates: tuple[Gate, ...]
     """It passes them; ``ingress`` begins with what their actions do."""
     ingress: Block
@@ -69,15 +75,24 @@ class MainPath:
     """Unpacked by ``ingress``."""
     late_arrays: Mapping[str, LateArray]
     """By header: arrays that are never unpacked."""
+    hashes: Mapping[Hash, HashPlan]
+    """Of ``computed`` and of egress: those that are over memory."""
+    hashes_late_arrays: bool
+    """Whether egress does."""
     loops: Mapping[int, LoopPlan]
     """Of ``ingress``, by number."""
     headers_bytes: int
     """What stands before the first late array."""
     tail_header: str | None
     """The header that is read where it lies if it is apart from the rest of the frame: the last
-    one, if it is a late array and nothing else."""
+    one, if it is a late array and nothing else, and no hash before egress is over it."""
     deparse: tuple[tuple[str, ...], ...]
     """Headers in order, those together that stand one behind the other."""
+
+    @property
+    def has_trailer(self) -> bool:
+        """Whether copies of a packet share a late array that they have more headers behind."""
+        return any(late.has_trailer and late.is_written for late in self.late_arrays.values())
 
 
 @dataclass(frozen=True)
@@ -145,7 +160,7 @@ def make_plan(program: Program, *, main_path: bool = True) -> Plan:
 
     Raises UnsupportedProgramError.
     """
-    program = reroll_program(forward_program(program))
+    program = reroll_program(gather_program(forward_program(program)))
     uses = find_uses(program)
     types = store_headers(program, uses)
     groups = fuse(program)
@@ -195,6 +210,7 @@ def _plan_main(
     late_arrays = find_late_arrays(program, path, usual, plan.types, plan.uses)
     firsts = (path.offsets_bytes[name] for name in late_arrays)
     headers_bytes = min(firsts, default=path.size_bytes)
+    asked = (usual.computed, tuple(pipeline_parts(program, usual.block)))
     last = max(path.offsets_bytes, key=path.offsets_bytes.__getitem__)
     in_packet = {(name, field) for name, field in late} | {
         (name, field)
@@ -202,12 +218,21 @@ def _plan_main(
         for field in plan.uses[program.headers[name].type.name].in_place
     }
     early = early_tables(program, usual.block, frozenset(in_packet))
+    hashed = (node.header for node in walk(asked) if isinstance(node, WholeArray))
+    is_apart = (
+        last in late_arrays
+        and late_arrays[last].fills_header
+        and path.offsets_bytes[last] == headers_bytes  # no other one is read there
+        and last not in hashed
+    )
     return MainPath(
         steps=plan_steps(program, path),
         size_bytes=path.size_bytes,
         before=usual.before,
         windows=find_windows(usual.matches, path.size_bytes, headers_bytes),
         after=usual.after,
+        computed=usual.computed,
+        of_computed=usual.of_computed,
         gates=usual.gates,
         ingress=usual.block,
         early=tuple(early),
@@ -217,8 +242,10 @@ def _plan_main(
         late_fields=late,
         unpacked=unpacked,
         late_arrays=late_arrays,
+        hashes_late_arrays=hashes_late_arrays(program, late_arrays),
+        hashes=plan_hashes(program, path, usual, late_arrays, frozenset(in_packet)),
         loops=plan_loops(program, pipeline_parts(program, usual.block), plan.groups, late_arrays),
         headers_bytes=headers_bytes,
-        tail_header=last if last in late_arrays and late_arrays[last].fills_header else None,
+        tail_header=last if is_apart else None,
         deparse=main_runs(program, path, plan.created, plan.apart),
     )

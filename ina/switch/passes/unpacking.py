@@ -31,7 +31,10 @@ def unpack_at_changes(
     fields = _fields(program, path, ingress.block, types)
     block, left = _unpack(program, ingress.block, fields)
     assert not left, "every field that is looked at changes somewhere"
-    return replace(ingress, block=block, after=_read(ingress.after, fields)), fields
+    asked = {
+        name: _read(getattr(ingress, name), fields) for name in ("after", "computed", "of_computed")
+    }
+    return replace(ingress, block=block, **asked), fields
 
 
 def _fields(

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
+from ina.switch.ir.data import STANDARD
 from ina.switch.ir.expr import (
     COMPARISONS,
     Binary,
@@ -21,10 +23,22 @@ from ina.switch.ir.expr import (
     Select,
     Unary,
     Valid,
+    WholeArray,
 )
 from ina.switch.ir.program import Program
-from ina.switch.ir.stmt import Apply, Assign, Block, Hash, If, Loop, RegisterRead, RegisterWrite
+from ina.switch.ir.stmt import (
+    Apply,
+    Assign,
+    Block,
+    Hash,
+    If,
+    Loop,
+    RegisterRead,
+    RegisterWrite,
+    Stmt,
+)
 from ina.switch.ir.walk import walk
+from ina.switch.passes.effect_places import Kind, Place, Places
 from ina.switch.passes.effects import effects
 from ina.switch.passes.specialise import COMPARE
 
@@ -56,6 +70,10 @@ class Usual:
     """Tables, by name."""
     given: tuple[Assign, ...] = ()
     """What the actions of the gates do: constants into fields. ``rest`` begins with it."""
+    computed: Block = ()
+    """What assigns to variables only, and can be done when the conditions hold, before all else."""
+    of_computed: tuple[Expr, ...] = ()
+    """Conditions that can be asked behind it."""
 
 
 FindGate = Callable[[str, tuple[Assign, ...]], "tuple[Assign, ...] | None"]
@@ -72,9 +90,15 @@ def usual_way(program: Program, block: Block, known: Known, gate: FindGate) -> U
     conditions: list[Expr] = []
     gates: list[str] = []
     given: list[Assign] = []
+    computed: Block = ()
+    of_computed: list[Expr] = []
     while block:
+        hashed = () if computed else _computed(program, block, tuple(given))
+        if hashed:
+            computed, block = hashed, block[len(hashed) :]
+            known = _without(known, effects(program, computed).writes)
         first = block[0]
-        if isinstance(first, Apply) and _leads_on(first):
+        if isinstance(first, Apply) and _leads_on(first) and not computed:
             done = gate(first.table, tuple(given))
             if done is None:
                 break
@@ -100,11 +124,46 @@ def usual_way(program: Program, block: Block, known: Known, gate: FindGate) -> U
             break  # no packet goes that way
         if effects(program, *given).disturb(effects(program, *more)):
             break  # it cannot be asked before
+        changed = effects(program, computed).writes
         known = {place: value for place, value in learned.items() if place not in constants(given)}
-        conditions += more
+        known = _without(known, changed)
+        for condition in more:
+            is_late = changed.meets(effects(program, condition).reads)
+            (of_computed if is_late else conditions).append(condition)
         block = (*(first.then if stays else first.otherwise), *block[1:])
+    if computed and not of_computed:  # nothing is asked of it
+        computed, block = (), (*computed, *block)
     rest = (*given, *block)
-    return Usual(tuple(conditions), known, rest, tuple(gates), tuple(given))
+    return Usual(
+        tuple(conditions), known, rest, tuple(gates), tuple(given), computed, tuple(of_computed)
+    )
+
+
+def _computed(program: Program, block: Block, given: tuple[Assign, ...]) -> Block:
+    """What stands before the block's first branch, if it is a hash and what is made of it, in
+    variables only: whether a packet is sound can be asked of that."""
+    found = tuple(takewhile(lambda stmt: isinstance(stmt, (Assign, Hash)), block))
+    behind = block[len(found) : len(found) + 1]
+    has_hash = any(isinstance(stmt, Hash) for stmt in found)
+    if not has_hash or not any(isinstance(stmt, If) for stmt in behind):
+        return ()
+    if not all(_is_computing(program, stmt) for stmt in found):
+        return ()
+    before, done = effects(program, *given), effects(program, found)
+    return () if before.disturb(done) or before.writes.meets(done.writes) else found
+
+
+def _is_computing(program: Program, stmt: Stmt) -> bool:
+    if not isinstance(stmt, (Assign, Hash)) or type(stmt.target) is not FieldRef:
+        return False
+    parts = [stmt.value] if isinstance(stmt, Assign) else [item.value for item in stmt.inputs]
+    is_readable = all(isinstance(it, (*_READABLE, WholeArray)) for it in walk(tuple(parts)))
+    header = program.headers[stmt.target.header]
+    return is_readable and header.metadata and header.name != STANDARD
+
+
+def _without(known: Known, changed: Places) -> Known:
+    return {at: value for at, value in known.items() if Place(Kind.FIELD, *at) not in changed}
 
 
 def constants(given: Iterable[Assign]) -> Known:

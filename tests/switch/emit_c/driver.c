@@ -81,7 +81,9 @@ static int are_alike(const ina_output *a, const ina_output *b) {
     if (memcmp(a->arena, b->arena, a->arena_used)) return 0;
     for (size_t i = 0; i < a->count; i++) {
         const ina_packet_out x = a->packets[i], y = b->packets[i];
-        if (x.length != y.length || x.port != y.port || x.tail_length != y.tail_length) return 0;
+        if (x.length != y.length || x.port != y.port || x.tail_length != y.tail_length ||
+            x.trailer_length != y.trailer_length)
+            return 0;
     }
     return 1;
 }

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ina.bench.pipeline import CHUNKS, EPOCH, FRAME_HEADER_BYTES, Batch, install
+from ina.bench.pipeline import install
+from ina.bench.pipeline_frames import CHUNKS, EPOCH, FRAME_HEADER_BYTES, Batch
 from ina.p4 import compiled, names
 from ina.protocol.spec import PARENT, UDP_PORT, Flag, Kind
 from ina.switch.emit_c.emit import emit_c

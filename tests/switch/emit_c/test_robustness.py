@@ -58,7 +58,7 @@ def pool_frames(values: int, count: int) -> bytes:
     """Contributions with a few bytes changed or cut off, as (port, length, bytes) records."""
     import numpy as np
 
-    from ina.bench.pipeline import Batch
+    from ina.bench.pipeline_frames import Batch
 
     batch = Batch(values, 4, np.random.default_rng(0))
     batch.set_round(1)

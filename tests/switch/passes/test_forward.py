@@ -64,7 +64,6 @@ COPY = assign("meta.t", "a.x")
         ((COPY, assign("meta.u", "a.y"), crc()), True),
         ((assign("meta.u", "a.x"), assign("meta.t", "meta.u"), crc()), True),
         ((COPY, assign("a.x", 5), crc()), False),
-        ((COPY, assign("meta.t", 5), crc()), False),
         ((COPY, if_(op("==", "a.y", 0), [assign("a.x", 5)]), crc()), False),
         ((if_(op("==", "a.y", 0), [COPY]), crc()), False),
         ((assign("meta.t", op("+", "a.x", 1)), crc()), False),

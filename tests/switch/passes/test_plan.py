@@ -23,6 +23,7 @@ from ina.switch.passes.fusion import RegisterGroup
 from ina.switch.passes.loops import Element, plan_loops
 from ina.switch.passes.plan import MainPath, Plan, make_plan
 from ina.switch.passes.tables import Lookup
+from tests.switch.bmv2 import Builder, state
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 SOURCES = [*sorted(PROGRAMS.glob("*.json")), compiled(64).bmv2_json]
@@ -166,3 +167,14 @@ def test_without_a_main_path_all_packets_take_the_general_code() -> None:
     assert general.main is None
     for name in ("program", "types", "metadata", "uses", "groups", "states", "loops"):
         assert getattr(general, name) == getattr(plan, name)
+
+
+def test_a_frame_goes_on_elsewhere_with_its_last_array_alone() -> None:
+    """The one before it would be looked for where the frame has ended."""
+    fields = [(f"v{number}", 16) for number in range(8)]
+    headers = dict.fromkeys(("a", "b", "c"), fields)
+    parser = [state("start", ["a"], "a.v3", {2: "more"}), state("more", ["b", "c"])]
+    main = make_plan(load_program(Builder(headers, parser, ingress=[]).json())).main
+    assert main is not None
+    assert set(main.late_arrays) == {"b", "c"}
+    assert main.tail_header is None

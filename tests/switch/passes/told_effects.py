@@ -25,6 +25,7 @@ from ina.switch.ir.expr import (
     StackValid,
     Unary,
     Valid,
+    WholeArray,
 )
 from ina.switch.ir.program import Checksum, Program
 from ina.switch.ir.stmt import (
@@ -92,6 +93,7 @@ EXPECTED: list[tuple[Any, str, str]] = [
     (ParamRef(0, 8), "", ""),
     (X, "field:a.x", ""),
     (InPacket("a", "x", 8), "wire:a", ""),
+    (WholeArray("c", 0, 3, 8), "field:c.v0 field:c.v1 field:c.v2", ""),
     (AT_M, "field:s0.x field:s1.x field:meta.m", ""),
     (LAST, "field:s0.x field:s1.x fill:s", ""),
     (LOCAL, "local:l", ""),

@@ -53,12 +53,18 @@ static size_t process(void *state, const ina_packet_in *in, size_t count, ina_ou
              * it, and elsewhere. */
             const uint32_t head = length > 200 ? 74 : 50;
             if (copy == 0) first = frame;
-            if (out->share_tails && copy > 0 && length > head) {
+            const uint32_t rest = length > head ? length - head : 0;
+            const uint32_t trailer = out->share_tails == INA_TRAILERS && rest > 8 ? 4 : 0;
+            if (out->share_tails && copy > 0 && rest > 0) {
+                const uint32_t shared = rest - trailer;
+                uint8_t last[4];
+                memcpy(last, frame + length - trailer, trailer);
+                memset(frame + head, 0xdd, rest); /* nobody may read it */
+                memcpy(frame + head, last, trailer);
                 out->packets[out->count] =
-                    (ina_packet_out){frame, head, port, first + head, length - head};
-                memset(frame + head, 0xdd, length - head); /* nobody may read it */
+                    (ina_packet_out){frame, head + trailer, port, first + head, shared, trailer};
             } else {
-                out->packets[out->count] = (ina_packet_out){frame, length, port, NULL, 0};
+                out->packets[out->count] = (ina_packet_out){frame, length, port, NULL, 0, 0};
             }
             out->count++;
             out->arena_used += length;

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 from ina import netns
-from ina.bench.pipeline import FRAME_HEADER_BYTES, Batch, install
+from ina.bench.pipeline import install
+from ina.bench.pipeline_frames import FRAME_HEADER_BYTES, Batch
 from ina.p4 import compiled, names
 from ina.protocol.spec import HEADER_BYTES
 from ina.switch.emit_ebpf import statements

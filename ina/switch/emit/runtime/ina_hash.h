@@ -91,6 +91,16 @@ INA_HASH uint64_t ina_hash_crc(const ina_bits *in, uint32_t polynomial, uint32_t
 #define ina_crc32_of(in) ina_hash_crc(in, 0xedb88320u, 0xffffffffu, 0xffffffffu)
 #else
 #define ina_crc32_of(in) (uint32_t)~ina_crc32(0xffffffffu, (in)->bytes, INA_HASH_LENGTH(in))
+/* Bytes as they stand in a packet. */
+INA_INLINE void ina_bits_put_bytes(ina_bits *out, const uint8_t *from, size_t size) {
+    if (out->bits % 8 == 0) {
+        memcpy(out->bytes + out->bits / 8, from, size);
+        out->bits += 8 * size;
+        return;
+    }
+    for (size_t i = 0; i < size; i++) ina_bits_put(out, 8, from[i]);
+}
+
 /* Values that stand one behind the other in memory. */
 #define INA_BITS_PUT_ARRAY(width)                                                                  \
     INA_INLINE void ina_bits_put_array_##width(ina_bits *out, const uint##width##_t *from,         \

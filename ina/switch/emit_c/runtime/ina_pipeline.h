@@ -38,7 +38,8 @@ typedef struct {
     const uint8_t *data; /* NULL: none yet */
     uint32_t length;
     bool wanted;
-    bool used; /* by the copy that was written last */
+    bool used;                /* by the copy that was written last */
+    uint32_t trailer_length;  // of the last copy
 } ina_tail;
 
 INA_INLINE size_t ina_length(const ina_packet_in *in) {
