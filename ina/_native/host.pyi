@@ -433,6 +433,35 @@ class TransportStats(EngineStats):
     @property
     def passed_on(self) -> int: ...
 
+class ReliableLimits:
+    def __init__(self, *, timeout_ns: int = 0, retries: int = 0) -> None: ...
+    timeout_ns: int
+    retries: int
+
+class RingEnds:
+    def __init__(
+        self,
+        *,
+        own: Peer = ...,
+        next: Peer = ...,
+        previous: Peer = ...,
+        own_out: list[int] = ...,
+        own_in: list[int] = ...,
+        next_in: list[int] = ...,
+        previous_out: list[int] = ...,
+        first_psn: int = 0,
+        limits: ReliableLimits = ...,
+    ) -> None: ...
+    own: Peer
+    next: Peer
+    previous: Peer
+    own_out: list[int]
+    own_in: list[int]
+    next_in: list[int]
+    previous_out: list[int]
+    first_psn: int
+    limits: ReliableLimits
+
 class SoftRoceEnds:
     def __init__(
         self, *, own: Peer = ..., own_qp: int = 0, node: Peer = ..., node_qp: int = 0
@@ -504,6 +533,14 @@ class Transport(TransportEngine):
         fd: int,
         ends: SoftRoceEnds,
         is_on_wire: bool,
+        config: WorkerConfig,
+        receive_buffer_bytes: int,
+        options: TransportOptions = ...,
+    ) -> Transport: ...
+    @staticmethod
+    def soft_ring(
+        fd: int,
+        ends: RingEnds,
         config: WorkerConfig,
         receive_buffer_bytes: int,
         options: TransportOptions = ...,

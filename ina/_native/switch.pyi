@@ -27,6 +27,15 @@ class UdpPort(Port):
     @property
     def bound(self) -> tuple[int, int]: ...
 
+class FramesPort(Port):
+    """Raises OSError when the address cannot be bound. ``address`` is an IPv4 address as an int."""
+
+    def __init__(
+        self, number: int, address: int, udp_port: int, loss_probability: float, loss_seed: int
+    ) -> None: ...
+    @property
+    def bound(self) -> tuple[int, int]: ...
+
 class AfPacketPort(Port):
     """Raises OSError: no such interface, no permission."""
 

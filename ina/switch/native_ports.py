@@ -13,6 +13,7 @@ from ina.switch.port_set import Impairment, PortSet
 from ina.switch.ports import (
     AddressError,
     AfPacketPort,
+    FramesPort,
     InvalidPortError,
     PcapPort,
     Port,
@@ -74,7 +75,7 @@ class NativePorts(PortSet):
     def udp_address(self, number: int) -> tuple[str, int]:
         """See :meth:`PortSet.udp_address`."""
         port = self._ports.get(number)
-        if not isinstance(port, native.UdpPort):
+        if not isinstance(port, native.UdpPort | native.FramesPort):
             return super().udp_address(number)
         address, udp_port = port.bound
         return str(ipaddress.IPv4Address(address)), udp_port
@@ -101,6 +102,10 @@ class NativePorts(PortSet):
                     where = f"udp {host}:{udp_port}"
                     address = int(ipaddress.IPv4Address(host))
                     return native.UdpPort(number, address, udp_port, frame_udp_port, *loss)
+                case FramesPort(number, host, udp_port):
+                    where = f"frames {host}:{udp_port}"
+                    address = int(ipaddress.IPv4Address(host))
+                    return native.FramesPort(number, address, udp_port, *loss)
                 case ShmPort(number, shm, frame_udp_port):
                     shm = shm or f"@ina-{secrets.token_hex(8)}"
                     where = f"shared memory {shm}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from ina.errors import InvalidInputError, UnavailableError
 from ina.protocol.bth import ROCE_UDP_PORT
@@ -51,6 +51,28 @@ class UdpPort:
     RoCEv2 the socket is the end of a tunnel: a frame that leaves to that port goes to the one that
     it says to come from, by which a worker's socket is known."""
 
+    @property
+    def kind(self) -> str:
+        """As it is written."""
+        return "rocev2" if self.frame_udp_port == ROCE_UDP_PORT else "udp"
+
+
+@dataclass(frozen=True)
+class FramesPort:
+    """An unprivileged UDP socket whose datagrams are whole Ethernet frames.
+
+    It serves any number of hosts that make their own: each gets what is for the MAC addresses that
+    its frames came from, and what is for all or for nobody that is known.
+    """
+
+    number: int
+    host: str = "127.0.0.1"
+    """IPv4 address to bind."""
+    udp_port: int = 0
+    """UDP port to bind; 0 takes a free one, see :meth:`SoftSwitch.udp_address`."""
+    kind: ClassVar[str] = "frames"
+    """As it is written."""
+
 
 @dataclass(frozen=True)
 class AfPacketPort:
@@ -85,12 +107,13 @@ class PcapPort:
     write: Path | None = None
 
 
-Port: TypeAlias = UdpPort | ShmPort | AfPacketPort | PcapPort
+Port: TypeAlias = UdpPort | FramesPort | ShmPort | AfPacketPort | PcapPort
 
 
 def parse_port(text: str) -> Port:
     """Read ``1=udp:127.0.0.1:17760``, ``1=rocev2:127.0.0.1:17760``, whose datagrams are RoCEv2's,
-    ``2=shm:@name``, ``3=afpacket:veth0``, ``3=if:veth0``, which is the same, or ``4=pcap:in,out``.
+    ``1=frames:127.0.0.1:9000``, whose datagrams are whole frames, ``2=shm:@name``,
+    ``3=afpacket:veth0``, ``3=if:veth0``, which is the same, or ``4=pcap:in,out``.
 
     ``udp:`` alone binds a free port of 127.0.0.1, ``shm:`` alone a random address; either file of
     ``pcap:`` may be empty.
@@ -108,6 +131,9 @@ def parse_port(text: str) -> Port:
             port: Port = _udp(text, number, place)
         case "rocev2":
             port = replace(_udp(text, number, place), frame_udp_port=ROCE_UDP_PORT)
+        case "frames":
+            udp = _udp(text, number, place)
+            port = FramesPort(number, udp.host, udp.udp_port)
         case "shm":
             port = ShmPort(number, place)
         case "afpacket" | "if":
@@ -117,7 +143,8 @@ def parse_port(text: str) -> Port:
             port = PcapPort(number, Path(read) if read else None, Path(write) if write else None)
         case _:
             raise InvalidPortError(
-                f"port {text!r}: unknown kind {kind!r}; udp, rocev2, shm, if, afpacket or pcap"
+                f"port {text!r}: unknown kind {kind!r}; udp, rocev2, frames, shm, if, afpacket or"
+                " pcap"
             )
     check_port(port)
     return port
@@ -132,23 +159,30 @@ def _udp(text: str, number: int, place: str) -> UdpPort:
     return UdpPort(number, host, int(udp_port))
 
 
+def _check_socket(port: UdpPort | FramesPort) -> None:
+    try:
+        ipaddress.IPv4Address(port.host)
+    except ValueError:
+        raise InvalidPortError(
+            f"port {port.number}: {port.host!r} is not an IPv4 address"
+        ) from None
+    numbers = [(port.udp_port, 0)]
+    if isinstance(port, UdpPort):
+        numbers.append((port.frame_udp_port, 1))
+    for udp_port, least in numbers:
+        if not least <= udp_port <= 0xFFFF:
+            raise InvalidPortError(
+                f"port {port.number}: UDP port {udp_port} is not in {least}..65535"
+            )
+
+
 def check_port(port: Port) -> None:
     """Raise :class:`InvalidPortError` if a field is out of its range."""
     if not 0 <= port.number <= MAX_PORT_NUMBER:
         raise InvalidPortError(f"port number {port.number}: not in 0..{MAX_PORT_NUMBER}")
     match port:
-        case UdpPort():
-            try:
-                ipaddress.IPv4Address(port.host)
-            except ValueError:
-                raise InvalidPortError(
-                    f"port {port.number}: {port.host!r} is not an IPv4 address"
-                ) from None
-            for udp_port, least in ((port.udp_port, 0), (port.frame_udp_port, 1)):
-                if not least <= udp_port <= 0xFFFF:
-                    raise InvalidPortError(
-                        f"port {port.number}: UDP port {udp_port} is not in {least}..65535"
-                    )
+        case UdpPort() | FramesPort():
+            _check_socket(port)
         case ShmPort():
             longest = MAX_SHM_ADDRESS_BYTES
             name = port.address.encode()

@@ -30,6 +30,15 @@ inline std::uint32_t crc32(std::uint32_t crc, const std::uint8_t *data, std::siz
     return by(crc, data, size);
 }
 
+constexpr std::uint8_t kRcSendOnly = 0x04;
+constexpr std::uint8_t kAcknowledge = 0x11;
+// The acknowledgement's own header (AETH) behind BTH: a syndrome, and the number of messages so far.
+constexpr std::size_t kAethBytes = 4;
+constexpr std::uint8_t kAckSyndrome = 0x1f;       // of as many as the receiver wants, without credits
+constexpr std::uint8_t kSequenceSyndrome = 0x60;  // NAK: one before has not come
+constexpr std::size_t kIpv4Bytes = 20;
+constexpr std::size_t kUdpBytes = 8;
+
 struct Bth {
     std::uint8_t opcode = kUcSendOnly;
     std::uint8_t flags = kMigrated;  // solicited event, migration, pad count, version
@@ -98,5 +107,17 @@ class Icrc {
     static constexpr std::size_t kBth = kUdp + 8;
     std::array<std::uint8_t, kBth + kBthBytes> ones_and_headers_;
 };
+
+// The ICRC of an IPv4 packet without options, from its header to what stands before the ICRC.
+inline std::uint32_t icrc_of_packet(const std::uint8_t *packet, std::size_t bytes) {
+    constexpr std::size_t kOnes = 8;
+    constexpr std::size_t kHeaders = kIpv4Bytes + kUdpBytes + kBthBytes;
+    std::array<std::uint8_t, kOnes + kHeaders> covered;
+    covered.fill(0xff);
+    std::memcpy(covered.data() + kOnes, packet, kHeaders);
+    for (const std::size_t masked : {1, 8, 10, 11, 26, 27, 32}) covered[kOnes + masked] = 0xff;
+    const std::uint32_t crc = crc32(0xffffffff, covered.data(), covered.size());
+    return ~crc32(crc, packet + kHeaders, bytes - kHeaders);
+}
 
 }  // namespace ina::roce

@@ -14,9 +14,8 @@
 
 #include "host/channel/roce_channel.hpp"
 #include "host/channel/shm_channel.hpp"
-#include "host/channel/soft_roce_channel.hpp"
 #include "host/channel/udp_channel.hpp"
-#include "host/transport/transport.hpp"
+#include "host/owned_transport.hpp"
 
 namespace nb = nanobind;
 
@@ -25,21 +24,6 @@ namespace {
 
 // Without the interpreter's lock: everything that waits or takes the transport's own locks.
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
-
-// Python lets go of one with its lock held, for which a thread may wait that has a window in
-// Python.
-class OwnedTransport final : public Transport {
-  public:
-    OwnedTransport(std::unique_ptr<Channel> channel, const WorkerConfig &config,
-                   const TransportOptions &options)
-        : Transport(std::move(channel), config, options) {
-        start();
-    }
-    ~OwnedTransport() override {
-        const nb::gil_scoped_release unlocked;
-        close();
-    }
-};
 
 void bind_operations(nb::module_ &m) {
     nb::enum_<OperationState>(m, "OperationState")
@@ -164,28 +148,6 @@ void bind_engine(nb::module_ &m) {
         .def("wait_watched", &TransportEngine::wait_watched, nb::arg("timeout_ns"), Unlocked());
     bind_remap(engine);
     bind_frozen(engine);
-}
-
-using BoundTransport = nb::class_<OwnedTransport, TransportEngine>;
-
-void bind_soft_roce(nb::module_ &m, BoundTransport &transport) {
-    nb::class_<SoftRoceEnds>(m, "SoftRoceEnds")
-        .def("__init__", &init_by_name<SoftRoceEnds>)
-        .def_rw("own", &SoftRoceEnds::own)
-        .def_rw("own_qp", &SoftRoceEnds::own_qp)
-        .def_rw("node", &SoftRoceEnds::node)
-        .def_rw("node_qp", &SoftRoceEnds::node_qp);
-
-    transport.def_static(
-        "soft_roce",
-        [](int fd, const SoftRoceEnds &ends, bool is_on_wire, const WorkerConfig &config,
-           int receive_buffer_bytes, const TransportOptions &options) {
-            auto udp = std::make_unique<UdpChannel>(fd, receive_buffer_bytes, !is_on_wire);
-            auto channel = std::make_unique<SoftRoceChannel>(std::move(udp), ends, is_on_wire);
-            return std::make_unique<OwnedTransport>(std::move(channel), config, options);
-        },
-        nb::arg("fd"), nb::arg("ends"), nb::arg("is_on_wire"), nb::arg("config"),
-        nb::arg("receive_buffer_bytes"), nb::arg("options") = TransportOptions{});
 }
 
 void bind_transport(nb::module_ &m) {

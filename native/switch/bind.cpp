@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "switch/afpacket_port.hpp"
+#include "switch/frames_port.hpp"
 #include "switch/pcap_port.hpp"
 #include "switch/port_loop.hpp"
 #include "switch/shm_port.hpp"
@@ -77,6 +78,12 @@ void bind(nb::module_ &m) {
              "address"_a, "udp_port"_a, "frame_udp_port"_a, "loss_probability"_a, "loss_seed"_a,
              "socket_buffer_bytes"_a = 32 << 20)
         .def_prop_ro("bound", [](const UdpPort &port) {
+            return std::pair<uint32_t, uint16_t>(port.bound().ipv4, port.bound().udp_port);
+        });
+    nb::class_<FramesPort, Port>(m, "FramesPort")
+        .def(nb::init<uint32_t, uint32_t, uint16_t, double, uint64_t>(), "number"_a, "address"_a,
+             "udp_port"_a, "loss_probability"_a, "loss_seed"_a)
+        .def_prop_ro("bound", [](const FramesPort &port) {
             return std::pair<uint32_t, uint16_t>(port.bound().ipv4, port.bound().udp_port);
         });
     nb::class_<AfPacketPort, Port>(m, "AfPacketPort")

@@ -9,7 +9,7 @@ from finsy.proto import p4r
 
 from ina.cli.common.output import emit
 from ina.cli.common.told import told_to_stop
-from ina.switch.ports import AfPacketPort, PcapPort, Port, ShmPort, UdpPort
+from ina.switch.ports import AfPacketPort, FramesPort, PcapPort, Port, ShmPort, UdpPort
 from ina.switch.server import SoftSwitch
 from ina.switch.xdp.links import XdpMode
 
@@ -71,9 +71,9 @@ def _say_ready(soft_switch: SoftSwitch, ready: dict[str, Any], json: bool) -> No
 
 def _place(soft_switch: SoftSwitch, port: Port) -> str:
     match port:
-        case UdpPort(number):
+        case UdpPort(number) | FramesPort(number):
             host, udp_port = soft_switch.udp_address(number)
-            return f"udp:{host}:{udp_port}"
+            return f"{port.kind}:{host}:{udp_port}"
         case ShmPort(number):
             return f"shm:{soft_switch.shm_address(number)}"
         case AfPacketPort(_, interface):
