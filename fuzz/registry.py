@@ -50,6 +50,8 @@ DOORS = {
         Door("shm_switch", "a worker's half of shared memory, at the switch", 2048),
         Door("shm_worker", "the switch's half of shared memory, at a worker", 2048),
         Door("udp_receiver", "datagrams and trains at a worker's socket", 4096),
+        Door("soft_roce", "datagrams at a worker's endpoint of RoCEv2", 4096),
+        Door("ring", "frames at a worker's place in a ring of RoCEv2", 4096),
         Door("worker_core", "results at a worker", 2048),
         Door("p4runtime", "P4Runtime messages at the soft switch", 4096, False),
         Door("controller", "gRPC messages of workers and operators at the controller", 4096, False),

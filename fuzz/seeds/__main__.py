@@ -22,6 +22,8 @@ EXAMPLES = {
     "shm_switch": memory.shm_switch_inputs,
     "shm_worker": memory.shm_worker_inputs,
     "udp_receiver": packets.datagram_inputs,
+    "soft_roce": packets.soft_roce_inputs,
+    "ring": packets.ring_inputs,
     "worker_core": memory.worker_core_inputs,
     "p4runtime": messages.p4runtime_inputs,
     "controller": messages.controller_inputs,

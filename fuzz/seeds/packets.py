@@ -140,6 +140,48 @@ def datagram_inputs() -> Examples:
     }
 
 
+def _sealed(kind: int, payload: bytes, wrong: int = 0, said: bytes = b"", psn: int = 0) -> bytes:
+    """Of native/testing/roce_doors.cpp: what is wrong in BTH, and the number, with a right ICRC."""
+    head = bytes([kind, wrong]) + said + psn.to_bytes(3, "little")
+    return head + struct.pack("<H", len(payload)) + payload
+
+
+def _raw(payload: bytes) -> bytes:
+    return struct.pack("<BH", 1, len(payload)) + payload
+
+
+def soft_roce_inputs() -> Examples:
+    """SENDs, right and wrong; and bytes that are none."""
+    one = contribution(0, 0, 4)
+    return {
+        "one": _sealed(0, one),
+        "several": b"".join(_sealed(0, one, psn=psn) for psn in (0, 1, 7, 0xFFFFFF)),
+        "without-values": _sealed(0, one[:32]),
+        "nothing": _sealed(0, b""),
+        "opcode": _sealed(0, one, 1, b"\x21") + _sealed(0, one),
+        "padded": _sealed(0, one, 2, b"\x50"),
+        "partition": _sealed(0, one, 4, b"\xff\x7f"),
+        "another": _sealed(0, one, 8, b"\x01\x02\x03"),
+        "raw": _raw(one) + _raw(b"") + _raw(b"\x24" + bytes(27)) + _sealed(0, one),
+    }
+
+
+def ring_inputs() -> Examples:
+    """Messages in order (4) on lanes (16 times), again, too early; replies (2)."""
+    one = contribution(0, 0, 4)
+    ack = b"\x1f\0\0\1"
+    return {
+        "one": _sealed(4, one),
+        "lanes": b"".join(_sealed(4 | lane << 4, one) for lane in (0, 1, 2, 3, 0)),
+        "again": _sealed(4, one) + _sealed(0, one, psn=0xFFFFFF) + _sealed(4, one),
+        "too-early": _sealed(0, one, psn=3) * 2 + _sealed(4, one),
+        "replies": _sealed(2, ack) + _sealed(2, b"\x60\0\0\0") + _sealed(2, ack[:3]),
+        "opcode": _sealed(4, one, 1, b"\x00") + _sealed(4, one),
+        "another": _sealed(4, one, 8, b"\x10\0\0"),
+        "raw": _raw(bytes(90)) + _sealed(4, one),
+    }
+
+
 def pipeline_inputs() -> Examples:
     """Frames as (how, port, where it is cut, bytes); see native/testing/pipeline_door.cpp."""
     raw, member, shared, parts = 0, 1, 2, 4

@@ -32,9 +32,10 @@ inline std::uint32_t crc32(std::uint32_t crc, const std::uint8_t *data, std::siz
 
 constexpr std::uint8_t kRcSendOnly = 0x04;
 constexpr std::uint8_t kAcknowledge = 0x11;
-// The acknowledgement's own header (AETH) behind BTH: a syndrome, and the number of messages so far.
+// The acknowledgement's own header (AETH) behind BTH: a syndrome, and the number of messages so
+// far.
 constexpr std::size_t kAethBytes = 4;
-constexpr std::uint8_t kAckSyndrome = 0x1f;       // of as many as the receiver wants, without credits
+constexpr std::uint8_t kAckSyndrome = 0x1f;  // of as many as the receiver wants, without credits
 constexpr std::uint8_t kSequenceSyndrome = 0x60;  // NAK: one before has not come
 constexpr std::size_t kIpv4Bytes = 20;
 constexpr std::size_t kUdpBytes = 8;

@@ -39,16 +39,17 @@ void bind_soft_roce(nb::module_ &m, BoundTransport &transport) {
         .def_rw("node", &SoftRoceEnds::node)
         .def_rw("node_qp", &SoftRoceEnds::node_qp);
 
-    transport.def_static(
-        "soft_roce",
-        [](int fd, const SoftRoceEnds &ends, bool is_on_wire, const WorkerConfig &config,
-           int receive_buffer_bytes, const TransportOptions &options) {
-            auto udp = std::make_unique<UdpChannel>(fd, receive_buffer_bytes, !is_on_wire);
-            auto channel = std::make_unique<SoftRoceChannel>(std::move(udp), ends, is_on_wire);
-            return std::make_unique<OwnedTransport>(std::move(channel), config, options);
-        },
-        nb::arg("fd"), nb::arg("ends"), nb::arg("is_on_wire"), nb::arg("config"),
-        nb::arg("receive_buffer_bytes"), nb::arg("options") = TransportOptions{})
+    transport
+        .def_static(
+            "soft_roce",
+            [](int fd, const SoftRoceEnds &ends, bool is_on_wire, const WorkerConfig &config,
+               int receive_buffer_bytes, const TransportOptions &options) {
+                auto udp = std::make_unique<UdpChannel>(fd, receive_buffer_bytes, !is_on_wire);
+                auto channel = std::make_unique<SoftRoceChannel>(std::move(udp), ends, is_on_wire);
+                return std::make_unique<OwnedTransport>(std::move(channel), config, options);
+            },
+            nb::arg("fd"), nb::arg("ends"), nb::arg("is_on_wire"), nb::arg("config"),
+            nb::arg("receive_buffer_bytes"), nb::arg("options") = TransportOptions{})
         .def_static(
             "soft_ring",
             [](int fd, const RingEnds &ends, const WorkerConfig &config, int receive_buffer_bytes,

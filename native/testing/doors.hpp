@@ -14,6 +14,8 @@ void enter_frame(Input input);
 void enter_offload(Input input);
 void enter_udp_port(Input input);
 void enter_udp_receiver(Input input);
+void enter_soft_roce(Input input);
+void enter_ring(Input input);
 void enter_pcap_file(Input input);
 void enter_worker_core(Input input);
 void enter_shm_switch(Input input);
@@ -27,6 +29,7 @@ struct Door {
 inline constexpr Door kDoors[] = {
     {"frame", enter_frame},           {"offload", enter_offload},
     {"udp_port", enter_udp_port},     {"udp_receiver", enter_udp_receiver},
+    {"soft_roce", enter_soft_roce},   {"ring", enter_ring},
     {"pcap_file", enter_pcap_file},   {"worker_core", enter_worker_core},
     {"shm_switch", enter_shm_switch}, {"shm_worker", enter_shm_worker},
 };

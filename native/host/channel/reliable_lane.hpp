@@ -3,9 +3,9 @@
 // before. Without sockets and clocks; time is passed in.
 //
 // Sources: InfiniBand Architecture Specification, volume 1, section 9.7 (acknowledgements, NAK of a
-// sequence error, go-back-N, duplicates). A worker sends its lane's next message once the sum of the
-// last has come, so no more than two are really under way; of some before these the acknowledgement
-// may be lost, until a later one says the same of all.
+// sequence error, go-back-N, duplicates). A worker sends its lane's next message once the sum of
+// the last has come, so no more than two are really under way; of some before these the
+// acknowledgement may be lost, until a later one says the same of all.
 #pragma once
 
 #include <array>
@@ -106,7 +106,7 @@ class Requester {
 // What of a message that came is to be done.
 enum class Reply : std::uint8_t {
     kTake,     // it is the next one: deliver it, and acknowledge it
-    kAgain,   // it has been delivered: acknowledge all so far once more
+    kAgain,    // it has been delivered: acknowledge all so far once more
     kMissing,  // one before it has not come: say so
     kNothing,  // that was said already
 };

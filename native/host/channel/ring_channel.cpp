@@ -156,8 +156,7 @@ bool RingChannel::receive(std::vector<Arrival> *arrivals) {
 void RingChannel::take(const std::uint8_t *frame, std::size_t bytes,
                        std::vector<Arrival> *arrivals) {
     const std::uint8_t *const packet = frame + kPacketOffset;
-    if (is_whole(frame, bytes) &&
-        roce::big_endian(packet + 16, 4) == ends_.own.ipv4 &&
+    if (is_whole(frame, bytes) && roce::big_endian(packet + 16, 4) == ends_.own.ipv4 &&
         (take_send(packet, bytes - kPacketOffset, arrivals) ||
          take_reply(packet, bytes - kPacketOffset))) {
         return;
@@ -177,16 +176,16 @@ bool RingChannel::take_send(const std::uint8_t *packet, std::size_t bytes,
     }
     Responder &responder = lanes_[number].responder;
     switch (responder.came(bth.psn)) {
-    case Reply::kTake:
-        arrivals->push_back({packet + kInsideOffset, bytes - kInsideOffset - roce::kIcrcBytes,
-                             (packet[1] & IPTOS_ECN_MASK) == IPTOS_ECN_CE});
-        put_reply(number, roce::kAckSyndrome, responder.last());
-        break;
-    case Reply::kAgain: put_reply(number, roce::kAckSyndrome, responder.last()); break;
-    case Reply::kMissing:
-        put_reply(number, roce::kSequenceSyndrome, responder.expected());
-        break;
-    case Reply::kNothing: break;
+        case Reply::kTake:
+            arrivals->push_back({packet + kInsideOffset, bytes - kInsideOffset - roce::kIcrcBytes,
+                                 (packet[1] & IPTOS_ECN_MASK) == IPTOS_ECN_CE});
+            put_reply(number, roce::kAckSyndrome, responder.last());
+            break;
+        case Reply::kAgain: put_reply(number, roce::kAckSyndrome, responder.last()); break;
+        case Reply::kMissing:
+            put_reply(number, roce::kSequenceSyndrome, responder.expected());
+            break;
+        case Reply::kNothing: break;
     }
     return true;
 }
