@@ -15,14 +15,17 @@ from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap
 
 from ina.cli.main import run
+from ina.protocol.bth import Bth
 from ina.protocol.codec import Header, encode
 from ina.protocol.coding import values_per_word
 from ina.protocol.emit import ROOT
 from ina.protocol.layout import LAYOUT
 from ina.protocol.packed import columns_of
+from ina.protocol.roce import RoceFrame, encode_frame
 from ina.protocol.spec import Flag, Kind, ValueType
 from tests.protocol.samples import sample_packets
 from tests.worlds.virtual.exchange import JOB, one_round, random_exchange, shared_round
+from tests.worlds.virtual.roce import IN_SENDS, in_ring, said_of_roce
 
 pytestmark = pytest.mark.skipif(
     shutil.which("tshark") is None, reason="tshark is missing: apt-get install tshark"
@@ -97,6 +100,24 @@ def test_a_super_frame_holds_many_packets(tmp_path: Path) -> None:
     assert len(info[1].split("; ")) == 1
 
 
+def test_sends_of_rocev2_hold_packets(tmp_path: Path) -> None:
+    """Also uncut ones, and those of a soft switch's port; of others nothing is taken."""
+    payloads = [encode(Header(seq=i, value_count=2), [i, -i]) for i in range(2)]
+    sends = [encode_frame(RoceFrame(Bth(0x24, 5, 6), it, 1, 2, 3)) for it in payloads]
+    inside = b"".join(frame[42:] for frame in sends)
+    around = Ether() / IP(src="10.0.0.1")
+    others = encode_frame(RoceFrame(Bth(0x24, 5, 6), payloads[0] + bytes(4), 1, 2, 3))
+    immediate = encode_frame(RoceFrame(Bth(0x25, 5, 6), bytes(4) + payloads[0], 1, 2, 3))
+    capture = tmp_path / "sends.pcap"
+    frames = [sends[1], bytes(around / UDP(sport=9, dport=4791) / inside)]
+    frames += [bytes(around / UDP(sport=9, dport=17760) / inside), others, immediate]
+    wrpcap(str(capture), [Ether(frame) for frame in frames])
+    asked = ("-T", "fields", "-e", "_ws.col.Protocol", "-e", "ina.seq", "-e", "ina.value")
+    lines = [line.split("\t") for line in tshark(capture, *asked).splitlines()]
+    both = ["INA", "0,1", "0,0,1,-1"]
+    assert lines == [["INA", "1", "1,-1"], both, both, ["RRoCE", "", ""], ["RRoCE", "", ""]]
+
+
 def tshark(capture: Path, *options: str) -> str:
     script = f"lua_script:{ROOT / 'tools/wireshark/ina.lua'}"
     done = subprocess.run(
@@ -111,12 +132,14 @@ def tshark(capture: Path, *options: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", ["exchange.pcap", "exchange.pcapng"])
+@pytest.mark.parametrize("name", ["exchange.pcap", "exchange.pcapng", "sends.pcap", "ring.pcap"])
 def test_a_whole_exchange_as_ina_pcap_reads_it(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A round with a resend, a replay, a late copy: two decoders, field by field."""
     exchange = random_exchange(seed=7)
+    if name in ("sends.pcap", "ring.pcap"):
+        said_of_roce(exchange, IN_SENDS if name == "sends.pcap" else in_ring(exchange.workers))
     capture = tmp_path / name
     exchange.write_pcapng(capture) if name.endswith("ng") else exchange.write(capture)
     fields = [field.name for field in LAYOUT]

@@ -4,6 +4,7 @@
 
 local ina = Proto("ina", "In-Network Aggregation")
 local VERSION, UDP_PORT = 4, 17760
+local ROCE_UDP_PORT = 4791
 local HEADER_BYTES, VALUE_BYTES = 32, 4
 local FLAGS_OFFSET = 1
 local JOB_OFFSET = 2
@@ -12,6 +13,8 @@ local VALUE_COUNT_OFFSET = 10
 local SEQ_OFFSET = 12
 local kinds = { [1] = "contribution", [2] = "result", [3] = "parameter", [4] = "control", [5] = "refusal" }
 local value_types = { [0] = "int32", [1] = "float32", [2] = "float16", [3] = "bfloat16", [5] = "float32_in_16", [6] = "float16_in_16", [7] = "bfloat16_in_16", [9] = "float32_in_8", [10] = "float16_in_8", [11] = "bfloat16_in_8" }
+local BTH_BYTES, ICRC_BYTES = 12, 4
+local sends = { [0x20] = true, [0x21] = true, [0x22] = true, [0x24] = true, [0x00] = true, [0x01] = true, [0x02] = true, [0x04] = true }
 local values_per_word = { [5] = 2, [6] = 2, [7] = 2, [9] = 4, [10] = 4, [11] = 4 }
 local fields = {
     version = ProtoField.uint8("ina.version", "version", base.DEC, nil, 0xf0),
@@ -151,16 +154,60 @@ local function dissect_packet(buffer, root)
         kind, job, worker, buffer(SEQ_OFFSET, 4):uint(), count)
 end
 
-function ina.dissector(buffer, pinfo, root)
+local function begins(buffer, offset)
+    return buffer:len() >= offset + HEADER_BYTES and buffer(offset, 1):bitfield(0, 4) == VERSION
+        and kinds[buffer(offset, 1):bitfield(4, 4)] ~= nil
+end
+
+-- The packets in what is between BTH and the last ICRC of a RoCEv2 SEND: one, or, uncut, several
+-- with ICRC and BTH between them. None: it is of others.
+local function packets_in_send(buffer)
+    local found, offset = {}, 0
+    while begins(buffer, offset) do
+        local length = announced_bytes(buffer, offset)
+        local left = buffer:len() - offset
+        if length > left then return {} end
+        table.insert(found, buffer(offset, length))
+        if length == left then return found end
+        offset = offset + length + ICRC_BYTES + BTH_BYTES
+    end
+    return {}
+end
+
+local function say(pinfo, said)
     pinfo.cols.protocol = "INA"
+    pinfo.cols.info = table.concat(said, "; ")
+end
+
+local by_udp_port = DissectorTable.get("udp.port")
+
+function ina.dissector(buffer, pinfo, root)
+    if buffer:len() > 0 and sends[buffer(0, 1):uint()] and begins(buffer, BTH_BYTES) then
+        -- A tunnel's, to or from a soft switch's port rocev2.
+        return by_udp_port:get_dissector(ROCE_UDP_PORT):call(buffer, pinfo, root)
+    end
     local step = packet_bytes(buffer)
     local said = {}
     for offset = 0, math.max(0, buffer:len() - 1), math.max(1, step) do
         local part = buffer(offset, math.min(step, buffer:len() - offset))
         table.insert(said, dissect_packet(part, root))
     end
-    pinfo.cols.info = table.concat(said, "; ")
+    say(pinfo, said)
     return buffer:len()
 end
 
-DissectorTable.get("udp.port"):add(UDP_PORT, ina)
+by_udp_port:add(UDP_PORT, ina)
+
+local opcode = Field.new("infiniband.bth.opcode")
+
+ina:register_heuristic("infiniband.payload", function(buffer, pinfo, root)
+    local of_bth = opcode()
+    if of_bth == nil or not sends[of_bth.value] then return false end
+    local said = {}
+    for _, packet in ipairs(packets_in_send(buffer)) do
+        table.insert(said, dissect_packet(packet, root))
+    end
+    if #said == 0 then return false end
+    say(pinfo, said)
+    return true
+end)

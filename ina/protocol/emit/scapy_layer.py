@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from ina.protocol import spec
+from ina.protocol.bth import RC_SENDS, UC_SENDS, Opcode
 from ina.protocol.emit.notice import notice
 from ina.protocol.layout import LAYOUT
 
@@ -17,14 +18,15 @@ def render() -> str:
     return "\n".join(
         [
             *notice("#"),
-            '"""The ina header as a scapy layer; importing this module registers it with UDP."""',
+            '"""The ina header as a scapy layer; importing this registers it with UDP and BTH."""',
             "",
+            "from scapy.contrib.roce import BTH",
             "from scapy.fields import (",
             "    BitEnumField, BitField, BitFieldLenField, ByteField, FieldListField, FlagsField,",
             "    IntField, ShortField, SignedIntField,",
             ")",
             "from scapy.layers.inet import UDP",
-            "from scapy.packet import Packet, bind_layers",
+            "from scapy.packet import Packet, Raw, bind_bottom_up, bind_layers",
             "",
             f"UDP_PORT = {spec.UDP_PORT}",
             *(_names(name, members) for name, members in _ENUMS.values()),
@@ -32,7 +34,7 @@ def render() -> str:
             "",
             "",
             "class INA(Packet):",
-            f'    """{spec.HEADER_BYTES} bytes behind UDP, then value_count int32 values."""',
+            f'    """{spec.HEADER_BYTES} bytes behind UDP or BTH, then value_count values."""',
             "",
             '    name = "INA"',
             "    fields_desc = [",
@@ -42,9 +44,21 @@ def render() -> str:
             f"                       max_count={_largest('value_count')}),",
             "    ]",
             "",
+            "    @classmethod",
+            "    def dispatch_hook(",
+            "        cls, _pkt: bytes = b'', *args: object, **kargs: object",
+            "    ) -> type[Packet]:",
+            '        """What others SEND over RoCEv2 is left as bytes."""',
+            "        is_sent = isinstance(kargs.get('_underlayer'), BTH)",
+            f"        is_own = _pkt[:1] and _pkt[0] >> 4 == {spec.VERSION}",
+            "        return Raw if is_sent and not is_own else cls",
+            "",
             "",
             "bind_layers(UDP, INA, dport=UDP_PORT)",
             "bind_layers(UDP, INA, sport=UDP_PORT)",
+            f"bind_layers(BTH, INA, opcode={Opcode.UC_SEND_ONLY:#x})",
+            f"for opcode in ({', '.join(f'{it:#x}' for it in (*UC_SENDS, *RC_SENDS))}):",
+            "    bind_bottom_up(BTH, INA, opcode=opcode)",
             "",
         ]
     )

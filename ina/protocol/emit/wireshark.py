@@ -5,7 +5,9 @@ from __future__ import annotations
 from enum import IntEnum
 
 from ina.protocol import spec
+from ina.protocol.bth import BTH_BYTES, RC_SENDS, ROCE_UDP_PORT, UC_SENDS
 from ina.protocol.emit.notice import notice
+from ina.protocol.icrc import ICRC_BYTES
 from ina.protocol.layout import LAYOUT, FieldLayout
 
 _ENUMS: dict[str, type[IntEnum]] = {"kind": spec.Kind, "value_type": spec.ValueType}
@@ -92,19 +94,63 @@ local function dissect_packet(buffer, root)
         kind, job, worker, buffer(SEQ_OFFSET, 4):uint(), count)
 end
 
-function ina.dissector(buffer, pinfo, root)
+local function begins(buffer, offset)
+    return buffer:len() >= offset + HEADER_BYTES and buffer(offset, 1):bitfield(0, 4) == VERSION
+        and kinds[buffer(offset, 1):bitfield(4, 4)] ~= nil
+end
+
+-- The packets in what is between BTH and the last ICRC of a RoCEv2 SEND: one, or, uncut, several
+-- with ICRC and BTH between them. None: it is of others.
+local function packets_in_send(buffer)
+    local found, offset = {}, 0
+    while begins(buffer, offset) do
+        local length = announced_bytes(buffer, offset)
+        local left = buffer:len() - offset
+        if length > left then return {} end
+        table.insert(found, buffer(offset, length))
+        if length == left then return found end
+        offset = offset + length + ICRC_BYTES + BTH_BYTES
+    end
+    return {}
+end
+
+local function say(pinfo, said)
     pinfo.cols.protocol = "INA"
+    pinfo.cols.info = table.concat(said, "; ")
+end
+
+local by_udp_port = DissectorTable.get("udp.port")
+
+function ina.dissector(buffer, pinfo, root)
+    if buffer:len() > 0 and sends[buffer(0, 1):uint()] and begins(buffer, BTH_BYTES) then
+        -- A tunnel's, to or from a soft switch's port rocev2.
+        return by_udp_port:get_dissector(ROCE_UDP_PORT):call(buffer, pinfo, root)
+    end
     local step = packet_bytes(buffer)
     local said = {}
     for offset = 0, math.max(0, buffer:len() - 1), math.max(1, step) do
         local part = buffer(offset, math.min(step, buffer:len() - offset))
         table.insert(said, dissect_packet(part, root))
     end
-    pinfo.cols.info = table.concat(said, "; ")
+    say(pinfo, said)
     return buffer:len()
 end
 
-DissectorTable.get("udp.port"):add(UDP_PORT, ina)
+by_udp_port:add(UDP_PORT, ina)
+
+local opcode = Field.new("infiniband.bth.opcode")
+
+ina:register_heuristic("infiniband.payload", function(buffer, pinfo, root)
+    local of_bth = opcode()
+    if of_bth == nil or not sends[of_bth.value] then return false end
+    local said = {}
+    for _, packet in ipairs(packets_in_send(buffer)) do
+        table.insert(said, dissect_packet(packet, root))
+    end
+    if #said == 0 then return false end
+    say(pinfo, said)
+    return true
+end)
 """
 
 
@@ -118,12 +164,15 @@ def render() -> str:
             "",
             'local ina = Proto("ina", "In-Network Aggregation")',
             f"local VERSION, UDP_PORT = {spec.VERSION}, {spec.UDP_PORT}",
+            f"local ROCE_UDP_PORT = {ROCE_UDP_PORT}",
             f"local HEADER_BYTES, VALUE_BYTES = {spec.HEADER_BYTES}, {spec.VALUE_BYTES}",
             *(
                 f"local {name.upper()}_OFFSET = {_field(name).word_offset_bytes}"
                 for name in ("flags", "job", "worker", "value_count", "seq")
             ),
             *(_value_names(name, members) for name, members in _ENUMS.items()),
+            f"local BTH_BYTES, ICRC_BYTES = {BTH_BYTES}, {ICRC_BYTES}",
+            f"local sends = {{ {_sends()} }}",
             f"local values_per_word = {{ {_per_word()} }}",
             "local fields = {",
             *(f"    {field.name} = {_proto_field(field)}," for field in LAYOUT),
@@ -151,6 +200,10 @@ def render() -> str:
 def _per_word() -> str:
     packed = [it for it in spec.ValueType if it.per_word > 1]
     return ", ".join(f"[{it.value}] = {it.per_word}" for it in packed)
+
+
+def _sends() -> str:
+    return ", ".join(f"[0x{opcode:02x}] = true" for opcode in (*UC_SENDS, *RC_SENDS))
 
 
 def _field(name: str) -> FieldLayout:
