@@ -76,6 +76,8 @@ PASS_MUTANTS = [
     *(does_not_ask("main_path", n, NOTHING) for n in ("effects", "effects_of_parser")),
     *(does_not_ask("main_path", n, NOTHING) for n in ("effects_of_keys",)),
     does_not_ask("main_path", "verifications", ()),
+    does_not_ask("forward", "effects", NOTHING),
+    does_not_ask("hash_plans", "effects_of_copies", NOTHING),
     does_not_ask("usual", "effects", NOTHING),
     does_not_ask("copies", "effects_of_copies", NOTHING),
     *(does_not_ask("late_fields", n, NOTHING) for n in ("effects", "effects_of_parser")),

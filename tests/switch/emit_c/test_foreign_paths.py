@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.switch.foreign_case import leaves, run
+from tests.switch.foreign_hashes import HASHED
 from tests.switch.foreign_like import FOR_MUTANTS, LIKE
 from tests.switch.foreign_programs import CASES
 from tests.switch.quick import quick
 
-USUAL = CASES | LIKE
+USUAL = CASES | LIKE | HASHED
 
 
 def test_both_paths_do_what_is_right() -> None:

@@ -7,18 +7,21 @@ from functools import cache
 import pytest
 
 from ina.switch.passes.effects import effects
+from tests.switch.foreign_hashes import HASHED
 from tests.switch.foreign_like import FOR_MUTANTS, LIKE
 from tests.switch.foreign_programs import CASES
 from tests.switch.mutants import PASS_MUTANTS, Mutant, finds, rule_mutants, text_of
 from tests.switch.passes.told_effects import EXPECTED, PROGRAM, is_as
 
 RULE_MUTANTS = rule_mutants([(type(node), effects(PROGRAM, node)) for node, _, _ in EXPECTED])
-ALL = CASES | LIKE | FOR_MUTANTS
+ALL = CASES | LIKE | FOR_MUTANTS | HASHED
 
 OFTEN = {
     "early without effects_before": "A",
     "main_path without effects": "E",
     "main_path without effects_of_keys": "O",
+    "forward without effects": "changed behind the copy",
+    "hash_plans without effects_of_copies": "gone before the copies",
     "usual without effects": "B",
     "copies without effects_of_copies": "V",
     "reroll without _is_one_in_each_row": "prefix sums",
