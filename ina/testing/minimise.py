@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from ina import modes
 from ina.errors import InaError
-from ina.protocol.spec import HEADER_BYTES
 from ina.tables.values import AnyItem
 from ina.testing.case import Arrival, Case, Step
 from ina.testing.device import Device
 from ina.testing.differential import Finding, still_differs
-from ina.testing.frames import PAYLOAD_OFFSET
+from ina.testing.wrapping import WRAPPINGS
 
 T = TypeVar("T")
 
@@ -81,10 +81,12 @@ class _Search:
 
     def clear_values(self) -> None:
         """Zeros in the place of values that do not matter, packet by packet."""
+        wrapping = WRAPPINGS[modes.of(self.best.case.mode).framing]
         for index, step in enumerate(self.best.case.steps):
-            head = PAYLOAD_OFFSET + HEADER_BYTES
-            if isinstance(step, Arrival) and any(step.frame[head:]) and not self._out_of_time():
-                frame = step.frame[:head].ljust(len(step.frame), b"\0")
+            if not isinstance(step, Arrival) or self._out_of_time():
+                continue
+            frame = wrapping.without_values(step.frame)
+            if frame != step.frame:
                 steps = list(self.best.case.steps)
                 steps[index] = Arrival(step.port, frame)
                 self.keeps(replace(self.best.case, steps=tuple(steps)))

@@ -28,7 +28,7 @@ from ina.protocol.bth import (
 )
 from ina.protocol.icrc import ICRC_BYTES, icrc
 from ina.protocol.roce import ipv4_checksum, psn_of
-from ina.protocol.spec import UDP_PORT, Flag
+from ina.protocol.spec import HEADER_BYTES, UDP_PORT, Flag
 from ina.protocol.switch_model import Attachment
 from ina.tables.values import AnyItem, CounterRef, Entry, EntryCounter, Group, lpm_text
 from ina.testing.case import Arrival, Case, ItemChange, Step, powered_on
@@ -89,6 +89,10 @@ class Wrapping(Protocol):
         """A frame that has left, as UDP has it up to ina's packet: nobody looks at its lengths."""
         ...
 
+    def without_values(self, data: bytes) -> bytes:
+        """An arriving frame with zeros in place of values, and what is wrong with it left wrong."""
+        ...
+
     def damaged(self, rng: random.Random, data: bytes) -> bytes:
         """An arriving frame, now and then with damage that frames of UDP cannot have."""
         ...
@@ -123,6 +127,10 @@ class AsItIs:
     def opened(self, data: bytes) -> bytes:
         """The same."""
         return data
+
+    def without_values(self, data: bytes) -> bytes:
+        """Zeros behind the header."""
+        return _cleared(data, PAYLOAD_OFFSET)
 
     def damaged(self, rng: random.Random, data: bytes) -> bytes:
         """There is none."""
@@ -206,13 +214,22 @@ class InSends:
 
     def opened(self, data: bytes) -> bytes:
         """Without BTH and ICRC."""
-        if not is_udp(data) or parse(data).dst_udp != ROCE_UDP_PORT:
+        if not _is_roce(data):
             return data
         return data[:PAYLOAD_OFFSET] + data[PAYLOAD_OFFSET + BTH_BYTES : -ICRC_BYTES]
 
+    def without_values(self, data: bytes) -> bytes:
+        """Zeros behind the header, and as much wrong with the ICRC as there was."""
+        if not _is_roce(data) or len(data) < PAYLOAD_OFFSET + BTH_BYTES + ICRC_BYTES:
+            return _cleared(data, PAYLOAD_OFFSET)
+        covered, found = data[:-ICRC_BYTES], data[-ICRC_BYTES:]
+        anew = _cleared(covered, PAYLOAD_OFFSET + BTH_BYTES)
+        before, now = (icrc(it[ETHERNET_BYTES:]) for it in (covered, anew))
+        return anew + bytes(a ^ b ^ c for a, b, c in zip(found, before, now, strict=True))
+
     def damaged(self, rng: random.Random, data: bytes) -> bytes:
         """Any bit behind the IP header: with the ICRC made right again, or as it was."""
-        if not is_udp(data) or parse(data).dst_udp != ROCE_UDP_PORT or rng.random() < _WHOLE:
+        if not _is_roce(data) or rng.random() < _WHOLE:
             return data
         flipped = bytearray(data)
         bth_end = PAYLOAD_OFFSET + BTH_BYTES
@@ -321,8 +338,7 @@ class InRing(InSends):
 
     def damaged(self, rng: random.Random, data: bytes) -> bytes:
         """Perhaps its sender's acknowledgement, which is let through in half of the jobs."""
-        is_roce = is_udp(data) and parse(data).dst_udp == ROCE_UDP_PORT
-        if not is_roce or rng.random() < _WHOLE:
+        if not _is_roce(data) or rng.random() < _WHOLE:
             return super().damaged(rng, data)
         opcode = rng.choice((*REPLIES, *RC_SENDS))
         return sealed(
@@ -437,6 +453,15 @@ def _unnumbered(data: bytes) -> bytes:
 def sealed(data: bytes) -> bytes:
     """A frame with the ICRC that it lacks."""
     return data + icrc(data[ETHERNET_BYTES:])
+
+
+def _is_roce(data: bytes) -> bool:
+    return is_udp(data) and parse(data).dst_udp == ROCE_UDP_PORT
+
+
+def _cleared(data: bytes, payload_offset: int) -> bytes:
+    """With zeros behind the header at the begin of a payload."""
+    return data[: payload_offset + HEADER_BYTES].ljust(len(data), b"\0")
 
 
 def _psn(data: bytes) -> int:
