@@ -14,7 +14,9 @@ from scapy.layers.l2 import Dot1Q, Ether
 from scapy.packet import Packet
 
 from fuzz.pipeline_setup import EPOCH, JOB, SLOTS, VALUES, address_of, port_of, udp_port_of
+from ina.protocol.bth import Bth, Opcode
 from ina.protocol.codec import Header, encode
+from ina.protocol.roce import RoceFrame, encode_frame
 from ina.protocol.spec import UDP_PORT, Flag, Kind
 
 SWITCH = 0x0A0000FE
@@ -283,19 +285,49 @@ def capture_inputs() -> Examples:
     train = bytes(frame(contribution(0, 0, 4) * 3))
     name, microseconds = b"\x02\x00\x04\x00eth0", b"\x09\x00\x01\x00\x06\0\0\0"
     binary, offset = b"\x09\x00\x01\x00\x8a\0\0\0", b"\x0e\x00\x08\x00" + struct.pack("<q", 3)
-    return pcap_inputs() | {
-        "round": pcaps(rounds, "<", True),
-        "train": pcaps([train], "<", True),
-        "raw-ip": pcaps([one[14:] for one in rounds], "<", True, 101),
-        "cooked": pcaps([b"\0" * 14 + one[12:] for one in rounds], "<", True, 113),
-        "ng-round": pcapng(rounds),
-        "ng-big": pcapng(rounds, ">"),
-        "ng-names": pcapng(rounds[:1], "<", name + microseconds + b"\0\0\0\0"),
-        "ng-binary": pcapng(rounds[:1], "<", binary + offset),
-        "ng-obsolete": pcapng(rounds[:1], "<", kind=2),
-        "ng-simple": pcapng(rounds[:1], "<", kind=3),
-        "ng-two-sections": pcapng(rounds[:1]) + pcapng(rounds[1:2], ">"),
-        "ng-cut": pcapng(rounds)[:-9],
+    return (
+        pcap_inputs()
+        | {
+            "round": pcaps(rounds, "<", True),
+            "train": pcaps([train], "<", True),
+            "raw-ip": pcaps([one[14:] for one in rounds], "<", True, 101),
+            "cooked": pcaps([b"\0" * 14 + one[12:] for one in rounds], "<", True, 113),
+            "ng-round": pcapng(rounds),
+            "ng-big": pcapng(rounds, ">"),
+            "ng-names": pcapng(rounds[:1], "<", name + microseconds + b"\0\0\0\0"),
+            "ng-binary": pcapng(rounds[:1], "<", binary + offset),
+            "ng-obsolete": pcapng(rounds[:1], "<", kind=2),
+            "ng-simple": pcapng(rounds[:1], "<", kind=3),
+            "ng-two-sections": pcapng(rounds[:1]) + pcapng(rounds[1:2], ">"),
+            "ng-cut": pcapng(rounds)[:-9],
+        }
+        | _roce_captures()
+    )
+
+
+def _roce_captures() -> Examples:
+    def send(payload: bytes, opcode: int, from_: int, to: int) -> bytes:
+        bth = Bth(opcode, 0x80_0000 | JOB << 6, 5)
+        return encode_frame(RoceFrame(bth, payload, from_, to, udp_port_of(0)))
+
+    def round_of(opcode: int) -> list[bytes]:
+        zero, one = address_of(0), address_of(1)
+        return [
+            send(contribution(0, 0, 4), opcode, zero, SWITCH),
+            send(contribution(1, 0, 4), opcode, one, SWITCH),
+            send(result(0, 4), opcode, SWITCH, one),
+        ]
+
+    sends = round_of(Opcode.UC_SEND_ONLY)
+    spoilt = sends[0][:-1] + bytes([sends[0][-1] ^ 1])
+    behind_udp = sends[0][42:]
+    train = bytes(frame(behind_udp * 3)).replace(UDP_PORT.to_bytes(2, "big"), b"\x12\xb7", 1)
+    return {
+        "roce": pcaps([*sends, spoilt], "<", True),
+        "roce-ring": pcaps(round_of(Opcode.RC_SEND_ONLY), "<", True),
+        "roce-train": pcaps([train], "<", True),
+        "roce-tunnel": pcaps([bytes(frame(behind_udp)), bytes(frame(behind_udp * 2))], "<", True),
+        "roce-cut": pcaps(sends, "<", True)[:-20],
     }
 
 
