@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 from ina.pcap.frame import CapturedFrame
@@ -57,6 +57,13 @@ def datagram_of(frame: CapturedFrame) -> Datagram | None:
         _missing(frame, len(payload), payload_bytes, bool(fragment & _MORE_FRAGMENTS)),
         packet[: header_bytes + _UDP_BYTES],
     )
+
+
+def frame_in(frame: CapturedFrame, datagram: Datagram) -> CapturedFrame:
+    """What a datagram of a soft switch's port ``frames:`` holds: an Ethernet frame. Of any other
+    datagram it is one that holds nothing."""
+    whole_bytes = len(datagram.payload) + datagram.missing_bytes
+    return replace(frame, link_type=_ETHERNET, data=datagram.payload, wire_bytes=whole_bytes)
 
 
 def _missing(frame: CapturedFrame, held_bytes: int, payload_bytes: int, fragmented: bool) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ina.pcap.datagram import Datagram, datagram_of
+from ina.pcap.datagram import Datagram, datagram_of, frame_in
 from ina.pcap.frame import CapturedFrame
 from ina.pcap.sends import Icrc, Send, is_roce, sends_in
 from ina.protocol.bth import ROCE_UDP_PORT
@@ -53,18 +53,30 @@ def contents_of(frame: CapturedFrame, udp_ports: Collection[int] = UDP_PORTS) ->
     """The frame's packets from or to one of the switch's UDP ports; none: other traffic.
 
     Several are in one frame where the sender's kernel left the cutting to the network card
-    (UDP_SEGMENT, seen on loopback and veth): the capture then shows what was not cut yet.
+    (UDP_SEGMENT, seen on loopback and veth): the capture then shows what was not cut yet. Where a
+    datagram holds a frame (a soft switch's port ``frames:``), that frame is looked at.
     """
     datagram = datagram_of(frame)
-    if datagram is None or not {datagram.src_port, datagram.dst_port} & set(udp_ports):
+    if datagram is None or not _is_of(datagram, udp_ports):
         return Contents([])
+    found = _contents(frame, datagram)
+    if not found.is_roce and all(packet.problem for packet in found.packets):
+        inner = datagram_of(frame_in(frame, datagram))
+        if inner is not None and _is_of(inner, UDP_PORTS):
+            return _contents(frame, inner)
+    return found
+
+
+def _contents(frame: CapturedFrame, datagram: Datagram) -> Contents:
     sends = sends_in(datagram)
     if sends or is_roce(datagram):
         return Contents([_sent(frame, datagram, send) for send in sends], is_roce=True)
     missing_bytes = datagram.missing_bytes
-    return Contents(
-        [_packet(frame, datagram, it, missing_bytes) for it in _segments(datagram)], is_roce=False
-    )
+    return Contents([_packet(frame, datagram, it, missing_bytes) for it in _segments(datagram)])
+
+
+def _is_of(datagram: Datagram, udp_ports: Collection[int]) -> bool:
+    return not {datagram.src_port, datagram.dst_port}.isdisjoint(udp_ports)
 
 
 def packets_of(frame: CapturedFrame, udp_ports: Collection[int] = UDP_PORTS) -> Iterator[Packet]:

@@ -25,7 +25,8 @@ from tests.protocol.samples import sample_packets
 from tests.worlds.virtual.exchange import JOB, SLOTS, Exchange, one_round
 from tests.worlds.virtual.roce import IN_SENDS, in_ring, said_of_roce
 
-PAYLOAD = encode(Header(job=3, worker=1, seq=8, value_count=2), [5, -6])
+HEADER = Header(job=3, worker=1, seq=8, value_count=2)
+PAYLOAD = encode(HEADER, [5, -6])
 WORKER, SWITCH = 0x0A000001, 0x0A0000FE
 QP = 0x80_00C1
 
@@ -171,9 +172,23 @@ def test_a_tunnel_is_known_by_what_is_in_it(parts: int) -> None:
     for ports in ((40_000, 17_760), (17_760, 40_000)):
         found = read(tunnelled(frame, *ports, parts))
         assert [it.problem for it in found] == [""] * parts
-        assert all(it.send and it.send.is_tunnelled and it.header == Header(
-            job=3, worker=1, seq=8, value_count=2) for it in found)  # fmt: skip
+        assert all(it.send and it.send.is_tunnelled and it.header == HEADER for it in found)
     assert all(it.is_spoilt for it in read(tunnelled(frame, 17_760, 40_001, parts)))
+
+
+def test_a_frame_in_a_datagram_is_read() -> None:
+    """Of a soft switch's port ``frames:``, on whatever port that is."""
+    frame = encode_frame(sent(opcode=Opcode.RC_SEND_ONLY))
+    outside = Ether() / IP(src="127.0.0.1", dst="127.0.0.1") / UDP(sport=40_000, dport=9000)
+    data = bytes(outside / frame)
+    (found,) = read(data, (9000,))
+    assert (found.problem, icrc_of(found), found.header) == ("", Icrc.RIGHT, HEADER)
+    assert (found.datagram.src_port, found.frame.data) == (0xC001, data)
+    (found,) = read(data[:-9], (9000,), wire_bytes=len(data))
+    assert (found.cut, found.problem, icrc_of(found)) == (True, "", Icrc.NOT_CAPTURED)
+    inside = bytes(Ether() / IP() / UDP(sport=9, dport=17_760) / PAYLOAD)
+    (of_udp,) = read(bytes(outside / inside), (9000,))
+    assert (of_udp.header, of_udp.problem) == (HEADER, "")
 
 
 def test_uncut_frames_hold_many_packets() -> None:
