@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from ina.controller.switches.plan import JobPlan
 from ina.controller.switches.reconcile import SwitchState
@@ -36,7 +36,7 @@ class ObedientSwitch:
         """Remembers it."""
         self.mark = epoch
 
-    async def put_standing(self, wanted: Sequence[Entry], former: Sequence[Entry]) -> None:
+    async def put_addresses(self, wanted: Iterable[int], former: Container[int]) -> None:
         """Not needed: no packet comes."""
 
     async def insert(self, items: Iterable[Item]) -> None:

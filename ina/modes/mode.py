@@ -8,8 +8,7 @@ slots of their own: a mode says in what it differs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from ipaddress import IPv4Address, IPv4Network
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +17,6 @@ from ina.modes.rows import Neighbour, Place
 from ina.modes.site import Asking, Site
 from ina.p4 import names
 from ina.p4.catalogue import Capabilities
-from ina.protocol.peer import Peer
 from ina.protocol.slot_model import POOL_STICKY_FLAGS
 from ina.protocol.spec import DropReason, Flag
 from ina.tables.values import Entry
@@ -95,19 +93,6 @@ class Mode:
         """The program of a node of its jobs' trees that is in a process of theirs."""
         return names.DEFAULT_MODE
 
-    closed_tables: tuple[str, ...] = ()
-    """Of its program, besides that of own addresses: of rows that are no job's, and of which none
-    may be there that the configuration does not have."""
-
-    def standing(
-        self, own: Iterable[IPv4Address], networks: Mapping[str, Sequence[IPv4Network]]
-    ) -> tuple[Entry, ...]:
-        """Rows that a switch with its program has before any job: what is for the switch.
-
-        ``own``: its addresses. ``networks``: by those of ``switch_keys`` that name some.
-        """
-        return tuple(map(rows.own_address, own))
-
     # -- what its jobs' trees are --
 
     def forest(self, asking: Asking, over: Forest, site: Site) -> Forest:
@@ -145,14 +130,6 @@ class Mode:
         """Lets the packets of a child in, by its index."""
         return rows.member(at, index, names.ADMIT_MEMBER, worker_bit=at.bits[index])
 
-    def members(self, at: Place, index: int) -> tuple[Entry, ...]:
-        """All rows that do so."""
-        return (self.member(at, index),)
-
-    def receivers(self, at: Place, index: int, whom: Neighbour) -> tuple[Entry, ...]:
-        """Where a child gets results: all rows that say so."""
-        return (self.receiver(at, index, whom),)
-
     def parent_member(self, at: Place, parent: Neighbour) -> Entry:
         """Lets the parent's results in."""
         return rows.parent_member(at, parent)
@@ -169,10 +146,6 @@ class Mode:
         """Rows of other tables that its program has besides, which are there before the job is."""
         return ()
 
-    def lacks(self, whom: Peer) -> str:
-        """What a worker has not that its packets need, for people; empty: it has all."""
-        return ""
-
     # -- what is around its packets --
 
     has_trees = True
@@ -185,9 +158,6 @@ class Mode:
 
     drop_reasons: Mapping[int, str] = MappingProxyType({it: it.name.lower() for it in DropReason})
     """Indices of its program's counter of drops, and what people call them."""
-
-    has_queue_pair = False
-    """Whether a worker of its jobs gets results at one queue pair, which it says as it joins."""
 
     def queue_pair(self, number: int, index: int) -> int:
         """Of a node's, the queue pair that a worker's packets go to; 0: they go to a UDP port.

@@ -38,7 +38,6 @@ class Roce(Mode):
     takes_host_nodes = False
     framing = "rocev2"
     drop_reasons = ROCE_DROP_REASONS
-    has_queue_pair = True
 
     def runs_on(self, *, program: str, shares_slots: bool) -> bool:
         """Where packets are taken out of SENDs."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address
 
 from ina.p4 import names
 from ina.protocol.addresses import multicast_mac_of
 from ina.protocol.peer import Peer
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT, Kind
-from ina.tables.values import Entry, lpm_text
+from ina.tables.values import Entry
 from ina.trees.mapping import Part
 from ina.trees.slots import SlotRange
 from ina.trees.tree import Node
@@ -49,8 +49,6 @@ class Place:
     """The job's."""
     age_us: int
     """Of slots that the node shares, until they may be another job's."""
-    rings: IPv4Network | None = None
-    """Of a switch that has rings, the network of their addresses."""
 
     @property
     def bits(self) -> tuple[int, ...]:
@@ -81,17 +79,6 @@ def through(whom: Neighbour, routers: Mapping[int, int]) -> Neighbour:
     """The same, by way of the switch that routes behind that port, if one does."""
     mac = routers.get(whom.port, whom.peer.mac)
     return replace(whom, peer=replace(whom.peer, mac=mac))
-
-
-def own_address(address: IPv4Address) -> Entry:
-    """Makes the node take packets to this address, and its program's port, for its own."""
-    return Entry(names.OWN_ADDRESSES, (("dst_addr", int(address)),), names.OURS, ())
-
-
-def to_network(table: str, network: IPv4Network, action: str) -> Entry:
-    """A row of destinations by prefix."""
-    text = lpm_text(int(network.network_address), network.prefixlen, is_ipv4=True)
-    return Entry(table, (("dst_addr", text),), action, ())
 
 
 def member(at: Place, index: int, action: str, **params: int) -> Entry:

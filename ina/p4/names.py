@@ -28,7 +28,6 @@ OWN_ADDRESSES_TOTAL: Final = 16  # at which the switch itself is reached
 SLOTS_TOTAL: Final = 8192  # slots of the whole switch, physical indices 0..8191
 JOBS_TOTAL: Final = 256  # length of the per-job counters; also the size of JOBS
 MEMBERS_TOTAL: Final = 4096  # workers of all jobs
-FLOWS_TOTAL: Final = 32768  # mode "transparent": lanes of all jobs' workers
 
 # Key: dst_addr. No entry: no packet is for this switch. Mode "transparent": LPM, the networks of
 # rings.
@@ -37,7 +36,6 @@ OURS: Final = "PoolIngress.ours"
 # Mode "transparent". Other RoCEv2 traffic than that of rings: without an entry none passes. Key:
 # dst_addr (LPM), of no network that overlaps one of rings.
 BYSTANDERS: Final = "PoolIngress.bystanders"
-BYSTANDERS_TOTAL: Final = 1024
 # Acknowledgements of rings' workers. Keys: ingress_port, src_addr, dst_addr, dest_qp.
 REPLIES: Final = "PoolIngress.replies"
 PASS: Final = "PoolIngress.pass"
@@ -61,8 +59,7 @@ ADMIT_INNER_STREAM_JOB: Final = "PoolIngress.admission.admit_inner_stream_job"
 # Keys: ingress_port, src_addr, src_port, job, epoch, worker, kind. Has a direct counter.
 # Mode "roce": dest_qp (the queue pair that the controller gave the sender) in place of src_port,
 # and each action has a parameter more, queue: which of its sender's queue pairs that is. Mode
-# "transparent": dst_addr and dest_qp, and the parameters next_port, towards the next worker, and
-# queue, the lane.
+# "transparent": dst_addr and dest_qp, and the parameter next_port, towards the next worker.
 MEMBERS: Final = "PoolIngress.admission.members"
 # Parameter: worker_bit (1 << worker).
 ADMIT_MEMBER: Final = "PoolIngress.admission.admit_member"
@@ -81,14 +78,14 @@ OWNER_IS: Final = "PoolIngress.claims.owner_is"
 CHILDREN: Final = "PoolIngress.distribute.children"
 TO_CHILD: Final = "PoolIngress.distribute.to_child"  # port, worker
 
-# Distribute, egress. Keys: job, worker; modes "roce" and "transparent": queue, too (that of the
-# packet's sender). Has a direct counter. The replica of worker w in a job's multicast group has
-# egress_rid (P4Runtime: instance) w + 1; that of all who share one, 256.
+# Distribute, egress. Keys: job, worker; mode "roce": queue, too (that of the packet's sender). Has
+# a direct counter. The replica of worker w in a job's multicast group has egress_rid (P4Runtime:
+# instance) w + 1; that of all who share one, 256.
 RECEIVERS: Final = "PoolEgress.address.receivers"
 # Parameters: dst_mac, dst_addr, dst_port. Mode "roce": dst_mac, dst_addr, src_port, dest_qp,
 # segment_mask (packets of a message, a power of two, less one). Mode "transparent": the row of a
-# worker and a lane (queue) is of its flow to the next one: src_mac, src_addr, dst_mac, dst_addr,
-# src_port, dest_qp, next_worker.
+# worker is of its flow to the next one: src_mac, src_addr, dst_mac, dst_addr, src_port, dest_qp,
+# first_psn (of chunk 0), segment_mask, next_worker.
 ADDRESS: Final = "PoolEgress.address.address"
 # The row of worker spec.PARENT is where sums go up to.
 

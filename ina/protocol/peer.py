@@ -19,9 +19,8 @@ class Peer:
     queue_pair: int = 0
     """RoCEv2: the number of the queue pair that SENDs to it name, 24 bits; 0: it takes datagrams.
     With one, ``udp_port`` is what flows to it are told apart by, their source port."""
-    ring_pairs: tuple[int, ...] = ()
-    """Of a worker in a ring, by lane: its queue pairs that send to the next one, and behind those
-    as many that get from the one before."""
+    sending_queue_pair: int = 0
+    """In a ring: the number of the one that it sends with, which acknowledgements name; 0: none."""
 
     @classmethod
     def at(cls, place: tuple[str, int]) -> Peer:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network
 from typing import NamedTuple
 
 from ina.protocol.bth import (
@@ -178,18 +177,6 @@ def ring_psn(epoch: int) -> int:
     what the new one expects.
     """
     return epoch * _PSN_STRIDE & (1 << PSN_BITS) - 1
-
-
-RING_ADDRESSES = 32
-"""That each job number has in a network of rings."""
-
-
-def address_in_ring(network: IPv4Network, job: int, worker: int) -> IPv4Address:
-    """Of a worker in its job's ring. ``job``: the header's number; ``worker``: its index, 0..31.
-
-    Raises IndexError: the network is too small.
-    """
-    return network[job * RING_ADDRESSES + worker]
 
 
 class Connection(NamedTuple):

@@ -162,7 +162,7 @@ class CreateJobReply(_message.Message):
     def __init__(self, switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ..., wire_version: _Optional[int] = ..., switch: _Optional[str] = ..., program: _Optional[_Union[_shown_pb2.Program, _Mapping]] = ..., takes_host_nodes: _Optional[bool] = ..., wants_aggregator: _Optional[bool] = ..., mode: _Optional[str] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
-    __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results", "process", "switch", "node", "aggregator", "queue_pair", "ring_pairs")
+    __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results", "process", "switch", "node", "aggregator", "queue_pair")
     NAME_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
@@ -176,7 +176,6 @@ class JoinRequest(_message.Message):
     NODE_FIELD_NUMBER: _ClassVar[int]
     AGGREGATOR_FIELD_NUMBER: _ClassVar[int]
     QUEUE_PAIR_FIELD_NUMBER: _ClassVar[int]
-    RING_PAIRS_FIELD_NUMBER: _ClassVar[int]
     name: str
     rank: int
     host: str
@@ -190,8 +189,7 @@ class JoinRequest(_message.Message):
     node: HostNode
     aggregator: HostNode
     queue_pair: int
-    ring_pairs: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ..., takes_shared_results: _Optional[bool] = ..., process: _Optional[str] = ..., switch: _Optional[str] = ..., node: _Optional[_Union[HostNode, _Mapping]] = ..., aggregator: _Optional[_Union[HostNode, _Mapping]] = ..., queue_pair: _Optional[int] = ..., ring_pairs: _Optional[_Iterable[int]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ..., takes_shared_results: _Optional[bool] = ..., process: _Optional[str] = ..., switch: _Optional[str] = ..., node: _Optional[_Union[HostNode, _Mapping]] = ..., aggregator: _Optional[_Union[HostNode, _Mapping]] = ..., queue_pair: _Optional[int] = ...) -> None: ...
 
 class HostNode(_message.Message):
     __slots__ = ("rank", "host", "udp_port", "switch_port")

@@ -26,7 +26,7 @@ from ina.protocol.bth import (
 )
 from ina.protocol.codec import Header
 from ina.protocol.icrc import ICRC_BYTES, icrc
-from ina.protocol.roce import DROP_ICRC, opcode_of, psn_of
+from ina.protocol.roce import DROP_ICRC, RC, opcode_of, psn_of
 from ina.protocol.spec import UDP_PORT, Flag
 from ina.tables.values import Entry
 from ina.testing.frames import (
@@ -271,16 +271,20 @@ class RingFraming(RoceFraming):
         """On: to the next worker, whom it was for."""
         return member["next_port"]
 
+    def receiver(self, job: int, worker: int, member: Mapping[str, int]) -> tuple[int, ...]:
+        """One row a flow."""
+        return job, worker
+
     def told(self, header: Header, to: Mapping[str, int]) -> Header:
         """The receiver is the worker that the flow leads to."""
         return replace(header, worker=to["next_worker"])
 
     def addressed(self, frame: Frame, payload: bytes, seq: int, to: Mapping[str, int]) -> Frame:
-        """As the packet that completed the sum, on this flow; marked if any of its likes was."""
-        assert isinstance(frame, SendFrame)
+        """What the flow's worker has sent, but for the payload; marked if any of its likes was."""
         on = _sent_back(frame, payload, to)
-        came = frame.bth
-        bth = Bth(came.opcode, to["dest_qp"], came.psn, ack_request=came.ack_request)
+        opcode = opcode_of(seq, to["segment_mask"] + 1, RC)
+        ends = opcode in (Opcode.RC_SEND_LAST, Opcode.RC_SEND_ONLY)
+        bth = Bth(opcode, to["dest_qp"], psn_of(seq, to["first_psn"]), ack_request=int(ends))
         is_marked = payload[1] & Flag.ECN and frame.ecn
         return replace(
             on,

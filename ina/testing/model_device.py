@@ -151,10 +151,8 @@ class ModelDevice:
         model.passed_down.clear()
         model.members.clear()
         model.evicted.clear()
-        at = Attachment(port, frame.src_ipv4, sender_number(self._framing.sender_of(frame)))
-        job, epoch = (int.from_bytes(frame.payload[it : it + 2], "big") for it in (2, 4))
         departures = model.receive(
-            self._tables.known_as(job, epoch, at),
+            Attachment(port, frame.src_ipv4, sender_number(self._framing.sender_of(frame))),
             frame.payload,
             congestion_experienced=frame.ecn == CE,
         )
@@ -162,6 +160,7 @@ class ModelDevice:
             self._tables.count(names.DROPS, reason, len(data))
         if not model.members:
             return []
+        job = int.from_bytes(frame.payload[2:4], "big")
         self._member = self._member_row(port, frame)
         for _, outcome in model.outcomes:
             for name in _COUNTERS[outcome]:

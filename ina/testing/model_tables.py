@@ -44,7 +44,6 @@ class Tables:
         self._entries: dict[str, dict[Key, Entry]] = {}
         self._defaults: dict[str, DefaultAction] = {}
         self._groups: dict[int, tuple[tuple[int, int], ...]] = {}
-        self._aliases: dict[tuple[int, int, Attachment], Attachment] = {}
         self._packets: Tally[CounterRef] = Tally()
         self._bytes: Tally[CounterRef] = Tally()
 
@@ -113,12 +112,7 @@ class Tables:
 
     def jobs(self) -> list[tuple[Entry, ModelJob]]:
         """The jobs that the job table admits, each with the workers of the member table."""
-        self._aliases.clear()
         return [(row, self._job(row)) for row in self._entries.get(names.JOBS, {}).values()]
-
-    def known_as(self, job: int, epoch: int, sender: Attachment) -> Attachment:
-        """What a sender is to a job of :meth:`jobs`: one with several rows, that of its first."""
-        return self._aliases.get((job, epoch, sender), sender)
 
     def owners(self) -> set[int]:
         """Epochs of jobs whose sums have somewhere to go when they are put out of a slot."""
@@ -129,7 +123,7 @@ class Tables:
         match, params = dict(row.match), dict(row.params)
         number, epoch = int(match["job"]), int(match["epoch"])
         children = params["full_bitmap"].bit_length()
-        workers, bits, sets, seen = [NOBODY] * children, [0] * children, set(), set()
+        workers, bits, sets = [NOBODY] * children, [0] * children, set()
         parent = self._parent(row, number)
         for member in self._entries.get(names.MEMBERS, {}).values():
             key: Mapping[str, int] = {name: int(value) for name, value in member.match}
@@ -139,10 +133,7 @@ class Tables:
             at = Attachment(key["ingress_port"], key["src_addr"], sender)
             if key["kind"] == Kind.CONTRIBUTION:
                 child = key["worker"]
-                self._aliases[number, epoch, at] = workers[child] if child in seen else at
-                if child not in seen:
-                    workers[child] = at
-                seen.add(child)
+                workers[child] = at
                 bits[child] = member.params[0][1]
                 if member.action == names.ADMIT_SET:
                     sets.add(child)

@@ -320,7 +320,7 @@ class InRing(InSends):
             flow = ("dst_addr", SWITCH_IPV4), ("dest_qp", self.flow_qp(item.exact("src_port")))
             first, rest = ("ingress_port", "src_addr"), ("job", "epoch", "worker", "kind")
             anew = *((it, match[it]) for it in first), *flow, *((it, match[it]) for it in rest)
-            params = *item.params, ("next_port", receiver.port), ("queue", QUEUE)
+            params = *item.params, ("next_port", receiver.port)
             return structs.replace(item, match=anew, params=params)
         sender = self._rings[job][worker]
         params = (
@@ -330,9 +330,11 @@ class InRing(InSends):
             ("dst_addr", receiver.ipv4),
             ("src_port", self.flow(sender.udp_port)),
             ("dest_qp", self.flow_qp(sender.udp_port)),
+            ("first_psn", FIRST_PSN),
+            ("segment_mask", 0),
             ("next_worker", self.next(job, worker)),
         )
-        return structs.replace(item, match=(*item.match, ("queue", QUEUE)), params=params)
+        return structs.replace(item, params=params)
 
     def damaged(self, rng: random.Random, data: bytes) -> bytes:
         """Perhaps its sender's acknowledgement, which is let through in half of the jobs."""

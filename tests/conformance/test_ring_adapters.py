@@ -13,7 +13,7 @@ from ina.testing.device import Device
 from tests.selection import LONG
 from tests.worlds.fakes.ring_adapters import RingAdapter, RingNetwork
 
-VALUES, ROUNDS = 56, 10
+VALUES, CHUNKS = 56, 24
 SEEDS = 300 if LONG else 6
 STEPS = 40_000
 
@@ -27,9 +27,8 @@ def sums(size: int, chunk: int) -> list[int]:
 
 
 def network(device: Device, them: Ring, rng: random.Random) -> RingNetwork:
-    adapters = [
-        RingAdapter(them, it, lane, values, ROUNDS) for it in them.order for lane in them.lanes
-    ]
+    window = them.them.job.slots // 2
+    adapters = [RingAdapter(them, it, values, CHUNKS, window) for it in them.order]
     return RingNetwork(device, adapters, rng, loss=rng.choice((0.0, 0.02, 0.1)))
 
 
@@ -37,14 +36,14 @@ def drawn(rng: random.Random) -> Ring:
     size = rng.choice((1, 2, 3, 5))
     order = rng.sample(range(size), size)
     ports = [rng.randrange(1, 4) for _ in range(size)]
-    return ring(VALUES, size, order=order, ports=ports, slots=rng.choice((2, 4, 8)))
+    segments, slots = rng.choice(((1, 2), (1, 8), (2, 8), (4, 8)))
+    return ring(VALUES, size, order=order, ports=ports, segments=segments, slots=slots)
 
 
 def check(them: Ring, adapters: list[RingAdapter]) -> None:
     """What hosts have got is the sums, in order, each said to be for it."""
     for adapter in adapters:
-        for round_, (header, got) in enumerate(adapter.got):
-            chunk = adapter.chunk(round_)
+        for chunk, (header, got) in enumerate(adapter.got):
             assert (header.kind, header.seq, header.worker) == (Kind.RESULT, chunk, adapter.worker)
             assert header.contributors == them.them.job.all_bits
             assert got == sums(len(them.order), chunk)

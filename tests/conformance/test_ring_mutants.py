@@ -65,27 +65,16 @@ BUGS = {
     "marks end here": Bug(
         ENCAP, "hdr.ipv4.ecn = ECN_CE;", "hdr.ipv4.ecn = hdr.ipv4.ecn;", "mark/by-the-first"
     ),
-    "numbers are counted here": Bug(
-        ENCAP,
-        "hdr.bth.solicited = 0;",
-        "hdr.bth.solicited = 0; hdr.bth.psn = hdr.ina.seq[23:0];",
-        "ring/of-2",
+    "all numbers are the first": Bug(
+        ENCAP, "first_psn + hdr.ina.seq[23:0]", "first_psn", "ring/of-2"
     ),
     "nobody asks for acknowledgements": Bug(
-        ENCAP,
-        "hdr.bth.solicited = 0;",
-        "hdr.bth.solicited = 0; hdr.bth.ack_request = 0;",
-        "ring/of-1",
+        ENCAP, "hdr.bth.ack_request = 1;", "hdr.bth.ack_request = 0;", "ring/of-1"
     ),
-    "all are messages of one packet": Bug(
-        ENCAP,
-        "hdr.bth.solicited = 0;",
-        "hdr.bth.solicited = 0; hdr.bth.opcode = SEND_ONLY;",
-        "message/first",
+    "all packets ask": Bug(
+        ENCAP, "hdr.bth.ack_request = 0;", "hdr.bth.ack_request = 1;", "message/of-four"
     ),
-    "lanes are not told apart": Bug(
-        ENCAP, "meta.queue = queue;", "meta.queue = 0;", "message/of-a-lane"
-    ),
+    "places are not told": Bug(ENCAP, "hdr.bth.opcode = SEND_LAST;", "", "message/of-four"),
     "the receiver is not told": Bug(
         ENCAP, "hdr.ina.worker = next_worker;", "hdr.ina.worker = hdr.ina.worker;", "ring/of-3"
     ),

@@ -106,13 +106,12 @@ RING_KEYS = {
         "dst_addr/32 exact",
         "dest_qp/24 exact",
     ],
-    names.RECEIVERS: [*KEYS[names.RECEIVERS], "queue/16 exact"],
     names.OWN_ADDRESSES: ["dst_addr/32 lpm"],
     names.BYSTANDERS: ["dst_addr/32 lpm"],
 }
 RING_PARAMETERS = {
-    names.ADMIT_MEMBER: ["worker_bit/32", "next_port/9", "queue/16"],
-    names.ADMIT_PARENT: ["next_port/9", "queue/16"],
+    names.ADMIT_MEMBER: ["worker_bit/32", "next_port/9"],
+    names.ADMIT_PARENT: ["next_port/9"],
     names.ADDRESS: [
         "src_mac/48",
         "src_addr/32",
@@ -120,6 +119,8 @@ RING_PARAMETERS = {
         "dst_addr/32",
         "src_port/16",
         "dest_qp/24",
+        "first_psn/24",
+        "segment_mask/32",
         "next_worker/8",
     ],
 }
@@ -206,12 +207,9 @@ def test_sizes(info: ProgramInfo, mode: str) -> None:
     sizes = {table.name: table.size for table in info.tables}
     assert sizes[names.JOBS] == names.JOBS_TOTAL
     per_member = (names.MEMBERS, names.RECEIVERS, names.CHILDREN)
-    most = names.FLOWS_TOTAL if mode == names.TRANSPARENT else names.MEMBERS_TOTAL
-    assert {sizes[table] for table in per_member} == {most}
+    assert {sizes[table] for table in per_member} == {names.MEMBERS_TOTAL}
     assert sizes[names.OWN_ADDRESSES] == names.OWN_ADDRESSES_TOTAL
-    if mode == names.TRANSPARENT:
-        assert sizes[names.REPLIES] == names.FLOWS_TOTAL
-        assert sizes[names.BYSTANDERS] == names.BYSTANDERS_TOTAL
+    assert mode != names.TRANSPARENT or sizes[names.REPLIES] == names.MEMBERS_TOTAL
     assert {register.size for register in info.registers} == {names.SLOTS_TOTAL}
 
 

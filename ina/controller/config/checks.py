@@ -32,7 +32,6 @@ from ina.p4 import names
 from ina.p4.builds import listed
 from ina.p4.catalogue import ProgramId, capabilities, target_of, values_of
 from ina.p4.errors import UnknownBuildError
-from ina.protocol.roce import RING_ADDRESSES
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUE_BYTES
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
@@ -151,8 +150,6 @@ def is_ipv4(text: str) -> bool:
     return True
 
 
-DEFAULT_RINGS = "10.128.0.0/19"
-"""Of mode ``transparent``, where a switch does not say."""
 USUAL_NETWORK = "239.192.0.0/24"
 """Of the addresses that an organisation may use as it likes (RFC 2365, section 6.2)."""
 
@@ -286,8 +283,7 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
     except ValueError as error:
         found.append((f"{key}.multicast", str(error)))
     if builds:
-        of_mode = (*mode_problems(switch), *network_problems(switch))
-        found += [(f"{key}.{name}", problem) for name, problem in of_mode]
+        found += [(f"{key}.{name}", problem) for name, problem in mode_problems(switch)]
     of_target = _tofino_problems if switch.is_tofino else _other_switch_problems
     for where, problem in of_target(config, switch):
         inner = where.removeprefix("switch.")
@@ -399,28 +395,6 @@ def mode_problems(switch: SwitchConfig) -> Iterator[Problem]:
                 yield key, f"only with mode {mode.name!r}, and the switch's is {switch.mode!r}"
     if names.SLOTS_TOTAL - switch.slots_shared < 2:
         yield "shared_slots", f"{switch.slots_shared}: leave 2 of {names.SLOTS_TOTAL} to other jobs"
-
-
-def network_problems(switch: SwitchConfig) -> Iterator[Problem]:
-    """Of what has a network of rings: as (key of the switch's table, problem)."""
-    if "rings" not in modes.of(switch.mode).switch_keys:
-        return
-    found: dict[str, list[IPv4Network]] = {"rings": [], "bystanders": []}
-    for key, texts in (("rings", (switch.rings,)), ("bystanders", switch.bystanders)):
-        for text in texts:
-            try:
-                found[key].append(IPv4Network(text))
-            except ValueError as error:
-                yield key, f"{text!r} is not an IPv4 network: {error}"
-    for ring in found["rings"]:
-        if ring.num_addresses < names.JOBS_TOTAL * RING_ADDRESSES:
-            yield "rings", f"{ring} is too small: want /19, {RING_ADDRESSES} addresses a job number"
-        for other in found["bystanders"]:
-            if ring.overlaps(other):
-                yield "bystanders", f"{other} overlaps {ring}, which is rings'"
-    if len(switch.bystanders) > names.BYSTANDERS_TOTAL:
-        many = len(switch.bystanders)
-        yield "bystanders", f"{many} networks: at most {names.BYSTANDERS_TOTAL}"
 
 
 def aggregator_problems(config: Config) -> Iterator[Problem]:

@@ -11,12 +11,7 @@ from typing import Any
 import msgspec
 
 from ina import modes
-from ina.controller.config.checks import (
-    DEFAULT_RINGS,
-    builds_of,
-    problems,
-    values_problems,
-)
+from ina.controller.config.checks import builds_of, problems, values_problems
 from ina.controller.config.tables import (
     DEFAULT_BFRT,
     TOFINOS,
@@ -94,8 +89,6 @@ def _switch_with_defaults(switch: Any) -> Any:
     mode = switch.get("mode", DEFAULT_MODE)
     if mode in names.MODES:
         implied["values"] = usual_build(mode)
-        if "rings" in modes.of(mode).switch_keys:
-            implied["rings"] = DEFAULT_RINGS
         if modes.of(mode).framing != modes.Mode.framing:
             implied["data_udp_port"] = ROCE_UDP_PORT
     if switch.get("target") in TOFINOS:

@@ -75,12 +75,6 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     aggregator: bool = False
     """With mode ``shared``: whether it can make the results of such jobs, with slots of their own
     in the other part of its memory, where it is the root of their trees."""
-    rings: str = ""
-    """With mode ``transparent``: the IPv4 network of the addresses that workers have in rings, 32
-    for each job number; "10.128.0.0/19" unless given. No other RoCEv2 traffic may have them."""
-    bystanders: tuple[str, ...] = ()
-    """With mode ``transparent``: the IPv4 networks that get other RoCEv2 traffic across it; to all
-    else it lets none through."""
     target: Literal["soft", "bmv2", "tofino", "tofino2"] = "soft"
     """What kind of switch it is: it decides the default of ``values``, how many packets in flight
     its queues bear, and what its ports can be."""

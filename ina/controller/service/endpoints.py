@@ -51,15 +51,12 @@ class DataPath:
 
 
 def check_speaks(where: str, job: Job, at: Endpoint) -> None:
-    """Raise :class:`JobRequestError` where a worker has not what the job's packets need."""
-    mode = modes.of(job.mode)
-    if (at.peer.queue_pair != 0) != mode.has_queue_pair:
+    """Raise :class:`JobRequestError` where a worker has not what the job's packets go to."""
+    if (at.peer.queue_pair == 0) != _is_udp(job):
         has, wants = ("no", "one") if at.peer.queue_pair == 0 else ("one", "none")
         raise JobRequestError(
             f"{where}: it has {has} queue pair, and the job's mode {job.mode!r} wants {wants}"
         )
-    if lacks := mode.lacks(at.peer):
-        raise JobRequestError(f"{where}: it has {lacks} (the job's mode is {job.mode!r})")
 
 
 def _is_udp(job: Job) -> bool:
@@ -76,9 +73,8 @@ def endpoint_of(request: pb2.JoinRequest, where: str, data: DataPath) -> Endpoin
         raise JobRequestError(f"{where}: host {address} is not one worker's address")
     if not 0 < request.udp_port < 1 << 16:
         raise JobRequestError(f"{where}: UDP port {request.udp_port} is not in 1..65535")
-    for number in (request.queue_pair, *request.ring_pairs):
-        if number >= 1 << QP_BITS:
-            raise JobRequestError(f"{where}: queue pair {number} has more than 24 bits")
+    if request.queue_pair >= 1 << QP_BITS:
+        raise JobRequestError(f"{where}: queue pair {request.queue_pair} has more than 24 bits")
     process = printable(request.process, MAX_PROCESS_CHARS)
     node = _host_node(where, request, data) if request.HasField("node") else None
     runs = _aggregator(where, request, data) if request.HasField("aggregator") else None
@@ -88,7 +84,7 @@ def endpoint_of(request: pb2.JoinRequest, where: str, data: DataPath) -> Endpoin
     else:
         port, mac = request.switch_port, None
     return Endpoint(
-        Peer(address, request.udp_port, mac, request.queue_pair, tuple(request.ring_pairs)),
+        Peer(address, request.udp_port, mac, request.queue_pair),
         port,
         process=process,
         switch=data.switch.name,

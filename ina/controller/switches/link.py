@@ -7,10 +7,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address
 from typing import Protocol
 
-from ina import modes
 from ina.controller.config import Config, SwitchConfig
 from ina.controller.config.fabric import mac_number
 from ina.controller.switches.southbound import connect
@@ -18,7 +17,6 @@ from ina.controller.switches.writer import SwitchWriter
 from ina.protocol.addresses import SHM_SWITCH
 from ina.protocol.peer import Peer
 from ina.tables.session import SwitchSession
-from ina.tables.values import Entry
 
 
 def data_address(switch: SwitchConfig) -> Peer:
@@ -31,21 +29,6 @@ def own_addresses(switch: SwitchConfig) -> tuple[IPv4Address, ...]:
     """What packets have as their destination that are for this switch itself."""
     told = (IPv4Address(host) for host in dict.fromkeys((switch.data_host, *switch.data_hosts)))
     return (*told, *((SHM_SWITCH,) if switch.data_shm else ()))
-
-
-def rings_of(switch: SwitchConfig) -> IPv4Network | None:
-    """The network of its rings' addresses; None: it has no rings."""
-    return IPv4Network(switch.rings) if switch.rings else None
-
-
-def standing_rows(switch: SwitchConfig) -> tuple[Entry, ...]:
-    """What it has before any job."""
-    rings = rings_of(switch)
-    networks = {
-        "rings": () if rings is None else (rings,),
-        "bystanders": tuple(map(IPv4Network, switch.bystanders)),
-    }
-    return modes.of(switch.mode).standing(own_addresses(switch), networks)
 
 
 class Connect(Protocol):

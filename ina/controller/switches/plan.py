@@ -17,8 +17,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Network
-from itertools import chain
 
 from ina import modes
 from ina.controller.job import Job
@@ -81,20 +79,17 @@ def plan_job(
     age_us: int = 0,
     by: JobMapping | None = None,
     routers: Mapping[int, int] = _NO_ROUTERS,
-    rings: IPv4Network | None = None,
 ) -> JobPlan:
     """Everything that a complete job needs on one node of its trees: a switch's name, or a host's.
 
     It must have its trees, its slots, all its members and its epoch. ``addresses``: of the other
     switches of its trees, by name. ``age_us``: of a slot that the node shares, until it may be
     another job's. ``by``: another mapping than the one it has. ``routers``: by port, the MAC
-    address of the switch there, where it passes on by IP address what is sent to it. ``rings``: the
-    network of rings' addresses at the switch.
+    address of the switch there, where it passes on by IP address what is sent to it.
     """
     by = by or job.mapping
     here = [part for part in by.parts if switch in part.tree]
-    around = (switch, addresses, routers, age_us, rings)
-    plans = [_plan(job, by, part, *around) for part in here]
+    plans = [_plan(job, by, part, switch, addresses, routers, age_us) for part in here]
     stages = zip(*(plan.stages for plan in plans), strict=True)
     members: dict[int, tuple[Entry, ...]] = {}
     for plan in plans:
@@ -116,7 +111,6 @@ def _plan(
     addresses: Mapping[str, Peer],
     routers: Mapping[int, int],
     age_us: int,
-    rings: IPv4Network | None,
 ) -> JobPlan:
     """Of one tree.
 
@@ -144,17 +138,15 @@ def _plan(
         parent = rows.Neighbour(_where(tree[node.parent], addresses), node.parent_port)
         parent = rows.through(parent, routers)
     is_alone = sum(switch in it for it in by.forest) == 1
-    of_job = (FIRST_GROUP + part.number, is_alone, job.priority, age_us, rings)
+    of_job = (FIRST_GROUP + part.number, is_alone, job.priority, age_us)
     at, mode = rows.Place(part, node, tuple(children), parent, *of_job), modes.of(by.mode)
     copies = (
         (mode.copy_port(at, index), 1 + (ALL_WORKERS if index in sharing else index))
         for index in range(len(children))
     )
     group = Group(at.group, tuple(dict.fromkeys(copies)))  # each once, in order
-    members = [mode.members(at, index) for index in range(len(children))]
-    receivers = [
-        it for index, child in enumerate(children) for it in mode.receivers(at, index, child)
-    ]
+    members = [mode.member(at, index) for index in range(len(children))]
+    receivers = [mode.receiver(at, index, child) for index, child in enumerate(children)]
     if sharing:
         results_group = endpoints[node.ranks[min(sharing)]].results_group
         assert results_group is not None
@@ -167,13 +159,13 @@ def _plan(
                 tree.children_ways(node), enumerate(children), strict=True
             )
         ]
-        members.append((mode.parent_member(at, parent),))
+        members.append(mode.parent_member(at, parent))
     admit, further = mode.admission(at), mode.further(at)
     return JobPlan(
-        ((group, *receivers, *further), (admit,), tuple(chain.from_iterable(members))),
+        ((group, *receivers, *further), (admit,), tuple(members)),
         endpoints,
-        {rank: members[index] for index, rank in enumerate(endpoints)},
-        tuple(chain.from_iterable(members[len(endpoints) :])),
+        {rank: (members[index],) for index, rank in enumerate(endpoints)},
+        tuple(members[len(endpoints) :]),
     )
 
 
@@ -215,6 +207,11 @@ def epoch_mark(epoch: int) -> Entry:
     )
 
 
+def own_address(address: int) -> Entry:
+    """Makes the switch take packets to this IPv4 address, and ina's UDP port, for its own."""
+    return Entry(names.OWN_ADDRESSES, (("dst_addr", address),), names.OURS, ())
+
+
 def host_entities(
     job: Job,
     node: HostNode,
@@ -229,7 +226,7 @@ def host_entities(
     the one that the job has.
     """
     plan = plan_job(job, node.name, addresses, by=beside)
-    items: list[Item] = [rows.own_address(it) for it in (node.peer.address, SHM_SWITCH)]
+    items: list[Item] = [own_address(int(address)) for address in (node.peer.address, SHM_SWITCH)]
     if beside is not None:
         items = []
         if job.forest == beside.forest:

@@ -28,8 +28,8 @@ class SwitchState:
     """The last epoch issued, as the switch has it (``plan.epoch_mark``); None: no such entry."""
     items: tuple[Item, ...]
     """Of jobs: all else in these tables."""
-    standing: tuple[Entry, ...] = ()
-    """Of no job: what it takes for its own, and lets through (``Mode.standing``)."""
+    addresses: frozenset[int] = frozenset()
+    """IPv4 addresses that it takes for its own."""
 
 
 @dataclass

@@ -11,7 +11,7 @@ from ina.controller.change import Stage
 from ina.controller.config import SwitchConfig
 from ina.controller.job import Job, JobState
 from ina.controller.switches.capacity import Capacity
-from ina.controller.switches.link import rings_of, standing_rows
+from ina.controller.switches.link import own_addresses
 from ina.controller.switches.plan import JobPlan, plan_job
 from ina.controller.switches.reconcile import SwitchState, compare, job_number, slots_of
 from ina.controller.switches.writer import JobWriter
@@ -110,10 +110,7 @@ class Switch:
         """What the job would have here if its workers were these; ``by``: another mapping."""
         sent = replace(job, members=dict(members))
         age_us, routers = self.config.age_us, self._routers
-        rings = rings_of(self.config)
-        return plan_job(
-            sent, self.name, self._addresses, age_us=age_us, by=by, routers=routers, rings=rings
-        )
+        return plan_job(sent, self.name, self._addresses, age_us=age_us, by=by, routers=routers)
 
     def reaches(self, job: Job, rank: int) -> bool:
         """Whether the worker sends to this switch, by a mapping that the job has."""
@@ -217,7 +214,8 @@ class Switch:
 
         ``state``: what it has. Returns jobs whose entries it refuses to take back.
         """
-        await self.writer.put_standing(standing_rows(self.config), state.standing)
+        own = map(int, own_addresses(self.config))
+        await self.writer.put_addresses(own, state.addresses)
         jobs = list(jobs)
         by_number = {number: job for job in jobs for number in job.numbers}
         difference = compare(self.wanted_of(jobs), state)

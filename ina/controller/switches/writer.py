@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from ina import modes
 from ina.controller import faults
-from ina.controller.switches.plan import FIRST_GROUP, MARK_JOB, JobPlan, epoch_mark
+from ina.controller.switches.plan import FIRST_GROUP, MARK_JOB, JobPlan, epoch_mark, own_address
 from ina.controller.switches.reconcile import SwitchState
 from ina.p4 import names
 from ina.tables.errors import SwitchError
@@ -45,8 +45,8 @@ class JobWriter(Protocol):
         """Writes the last epoch issued; ``former`` is what the switch has, None: nothing."""
         ...
 
-    async def put_standing(self, wanted: Sequence[Entry], former: Sequence[Entry]) -> None:
-        """Makes the switch take for its own what these rows say; ``former``: those it has."""
+    async def put_addresses(self, wanted: Iterable[int], former: Container[int]) -> None:
+        """Makes the switch take what is for these IPv4 addresses; ``former``: those it has."""
         ...
 
     async def insert(self, items: Iterable[Item]) -> None:
@@ -101,7 +101,6 @@ class SwitchWriter:
         """``mode``: of the program that it runs."""
         self._session = session
         self.drop_reasons = tuple(modes.of(mode).drop_reasons)
-        self._closed = modes.of(mode).closed_tables
         self._counters = names.job_counters(mode)
         self._tables = names.job_tables(mode)
 
@@ -127,10 +126,9 @@ class SwitchWriter:
                 else:
                     items.append(entry)
         items += [group for group in await self.session.read_groups() if group.number in GROUPS]
-        standing: list[Entry] = []
-        for table in (names.OWN_ADDRESSES, *self._closed):
-            standing += await self.session.read_entries(table)
-        return SwitchState(mark, tuple(items), tuple(standing))
+        own = await self.session.read_entries(names.OWN_ADDRESSES)
+        addresses = frozenset(entry.exact("dst_addr") for entry in own)
+        return SwitchState(mark, tuple(items), addresses)
 
     async def put_mark(self, epoch: int, former: int | None) -> None:
         """Writes the last epoch issued; ``former`` is what the switch has, None: nothing."""
@@ -139,12 +137,9 @@ class SwitchWriter:
         elif former != epoch:
             await self.session.modify([epoch_mark(epoch)])
 
-    async def put_standing(self, wanted: Sequence[Entry], former: Sequence[Entry]) -> None:
-        """See :meth:`JobWriter.put_standing`."""
-        wants, has = ({(it.table, it.match) for it in them} for them in (wanted, former))
-        gone = (it for it in former if it.table in self._closed)
-        await self.delete(it for it in gone if (it.table, it.match) not in wants)
-        await self.insert(it for it in wanted if (it.table, it.match) not in has)
+    async def put_addresses(self, wanted: Iterable[int], former: Container[int]) -> None:
+        """See :meth:`JobWriter.put_addresses`."""
+        await self.insert(own_address(address) for address in wanted if address not in former)
 
     async def insert(self, items: Iterable[Item]) -> None:
         """Puts items in place: their order matters, but not within a table."""

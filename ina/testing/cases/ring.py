@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ina.p4 import names
-from ina.protocol.bth import PSN_BITS, Bth, Opcode
+from ina.protocol.bth import Bth, Opcode
 from ina.protocol.codec import encode
 from ina.protocol.roce import RoceFrame, encode_frame
 from ina.protocol.spec import NO_FLAGS, Flag, Kind
@@ -25,26 +25,18 @@ from ina.testing.wrapping import network_row
 
 _VIRTUAL_MAC = 0x0200_0000_0099
 """What workers take for the MAC address of each other."""
-FIRST_PSN = 0xFF_FFFE
-"""Of all connections: they wrap around early."""
+_PLACES = (Opcode.RC_SEND_FIRST, Opcode.RC_SEND_MIDDLE, Opcode.RC_SEND_LAST)
 
 
 @dataclass(frozen=True)
 class Ring:
-    """A job's workers, each with a reliable connection to the next one for each lane."""
+    """A job's workers, each with a reliable connection to the next one."""
 
     them: Team
     order: tuple[int, ...]
     """The workers as they follow each other."""
-
-    @property
-    def lanes(self) -> range:
-        """Of the job's window: chunk ``seq`` is on lane ``seq`` modulo as many."""
-        return range(self.them.job.slots // 2)
-
-    def lane(self, seq: int) -> int:
-        """A chunk's."""
-        return seq % len(self.lanes)
+    segments: int = 1
+    """Packets of a message."""
 
     def next(self, worker: int) -> int:
         """Whom a worker sends to."""
@@ -59,9 +51,14 @@ class Ring:
         return self.them.job.workers[worker]
 
     @staticmethod
-    def qp(worker: int, lane: int, *, sends: bool) -> int:
-        """A worker's queue pair on a lane: to the next one, or from the one before."""
-        return 0x01_0000 * (worker + 1) + 2 * lane + sends
+    def qp(worker: int, *, sends: bool) -> int:
+        """A worker's queue pair: to the next one, or from the one before."""
+        return 0x00_0100 + 0x10 * worker + (8 if sends else 0)
+
+    @staticmethod
+    def first_psn(worker: int) -> int:
+        """Of the first chunk, on the worker's flow: some wrap around early."""
+        return 0xFF_FFFE - 1001 * worker
 
     # -- rows --
 
@@ -75,10 +72,10 @@ class Ring:
         """What the controller installs, the members last; without the addresses."""
         return (
             self.group,
-            *(self.receiver(it, lane) for it in self.order for lane in self.lanes),
-            *(self.reply(it, lane) for it in self.order for lane in self.lanes),
+            *map(self.receiver, self.order),
+            *map(self.reply, self.order),
             job_entry(self.them.job),
-            *(self.member(it, lane) for it in self.order for lane in self.lanes),
+            *map(self.member, self.order),
         )
 
     @property
@@ -97,24 +94,24 @@ class Ring:
         copies = tuple((self.at(self.next(it)).port, it + 1) for it in self.order)
         return Group(job_group(self.them.job.number), copies)
 
-    def member(self, worker: int, lane: int) -> Entry:
-        """Lets a flow's packets of a lane in."""
+    def member(self, worker: int) -> Entry:
+        """Lets a flow's packets in."""
         job, to = self.them.job, self.next(worker)
         match = (
             ("ingress_port", self.at(worker).port),
             ("src_addr", self.at(worker).ipv4),
             ("dst_addr", self.at(to).ipv4),
-            ("dest_qp", self.qp(to, lane, sends=False)),
+            ("dest_qp", self.qp(to, sends=False)),
             ("job", job.number),
             ("epoch", job.epoch % (1 << EPOCH_BITS)),
             ("worker", worker),
             ("kind", int(Kind.CONTRIBUTION)),
         )
-        params = (("worker_bit", 1 << worker), ("next_port", self.at(to).port), ("queue", lane))
+        params = (("worker_bit", 1 << worker), ("next_port", self.at(to).port))
         return Entry(names.MEMBERS, match, names.ADMIT_MEMBER, params)
 
-    def receiver(self, worker: int, lane: int) -> Entry:
-        """How a flow's packets of a lane leave."""
+    def receiver(self, worker: int) -> Entry:
+        """How a flow's packets leave."""
         to = self.next(worker)
         params = (
             ("src_mac", SWITCH_MAC),
@@ -122,20 +119,22 @@ class Ring:
             ("dst_mac", worker_mac(self.at(to))),
             ("dst_addr", self.at(to).ipv4),
             ("src_port", self._source_port(worker)),
-            ("dest_qp", self.qp(to, lane, sends=False)),
+            ("dest_qp", self.qp(to, sends=False)),
+            ("first_psn", self.first_psn(worker)),
+            ("segment_mask", self.segments - 1),
             ("next_worker", to),
         )
-        match = (("job", self.them.job.number), ("worker", worker), ("queue", lane))
+        match = (("job", self.them.job.number), ("worker", worker))
         return Entry(names.RECEIVERS, match, names.ADDRESS, params)
 
-    def reply(self, worker: int, lane: int) -> Entry:
-        """Lets through what the next worker says to this one of a lane."""
+    def reply(self, worker: int) -> Entry:
+        """Lets through what the next worker says to this one."""
         to = self.next(worker)
         match = (
             ("ingress_port", self.at(to).port),
             ("src_addr", self.at(to).ipv4),
             ("dst_addr", self.at(worker).ipv4),
-            ("dest_qp", self.qp(worker, lane, sends=True)),
+            ("dest_qp", self.qp(worker, sends=True)),
         )
         params = (
             ("port", self.at(worker).port),
@@ -148,12 +147,15 @@ class Ring:
     # -- frames --
 
     def bth(self, worker: int, seq: int) -> Bth:
-        """Of a chunk's packet on a worker's flow: one a round of its lane."""
+        """Of a chunk's packet on a worker's flow."""
+        place = seq % self.segments
+        opcode = _PLACES[0 if place == 0 else 2 if place == self.segments - 1 else 1]
+        opcode = Opcode.RC_SEND_ONLY if self.segments == 1 else opcode
         return Bth(
-            Opcode.RC_SEND_ONLY,
-            self.qp(self.next(worker), self.lane(seq), sends=False),
-            (FIRST_PSN + seq // len(self.lanes)) % (1 << PSN_BITS),
-            ack_request=1,
+            opcode,
+            self.qp(self.next(worker), sends=False),
+            (self.first_psn(worker) + seq) % (1 << 24),
+            ack_request=int(place == self.segments - 1),
         )
 
     def frame(
@@ -180,16 +182,12 @@ class Ring:
     def result(
         self, worker: int, seq: int, values: Sequence[int] = (), tos: int = 2, **fields: Any
     ) -> PortFrame:
-        """The sum on a worker's flow, in place of what it has sent: to the next one.
-
-        ``fields``: of ina's header, and of BTH with ``bth_`` before their names.
-        """
-        of_bth = {it[4:]: fields.pop(it) for it in list(fields) if it.startswith("bth_")}
+        """The sum on a worker's flow, in place of what it has sent: to the next one."""
         to = self.next(worker)
         told = {"kind": Kind.RESULT, "contributors": self.them.job.all_bits, "worker": to, **fields}
         payload = encode(self.them.header(worker, seq, len(values), **told), list(values))
         frame = RoceFrame(
-            replace(self.bth(worker, seq), **of_bth),
+            self.bth(worker, seq),
             payload,
             self.at(worker).ipv4,
             self.at(to).ipv4,
@@ -219,12 +217,12 @@ class Ring:
         )
 
     def says(
-        self, worker: int, opcode: int, further: bytes, psn: int = 0, lane: int = 0, **fields: Any
+        self, worker: int, opcode: int, further: bytes, psn: int = 0, **fields: Any
     ) -> RoceFrame:
-        """What the worker behind this one says to it of a lane: ``further`` follows BTH."""
+        """What the worker behind this one says to it: ``further`` follows BTH."""
         to = self.next(worker)
         frame = RoceFrame(
-            Bth(opcode, self.qp(worker, lane, sends=True), psn),
+            Bth(opcode, self.qp(worker, sends=True), psn),
             further,
             self.at(to).ipv4,
             self.at(worker).ipv4,
@@ -249,8 +247,9 @@ def ring(
     size: int = 3,
     *,
     order: Sequence[int] | None = None,
+    segments: int = 1,
     **of_team: Any,
 ) -> Ring:
     """Of ``size`` workers, as they are numbered, or in another ``order``."""
     them = team(values, size, **of_team)
-    return Ring(them, tuple(range(size) if order is None else order))
+    return Ring(them, tuple(range(size) if order is None else order), segments)

@@ -99,37 +99,38 @@ def completions(values: int) -> Iterator[Case]:
 
 
 def messages(values: int) -> Iterator[Case]:
-    """Number, opcode and the wish for an acknowledgement are those of whose packet it is."""
-    them = ring(values, 2)
-    ones, sums = them.them.ones(), [2] * values
-    for name, changes in {
-        "first": {"opcode": Opcode.RC_SEND_FIRST, "ack_request": 0},
-        "middle": {"opcode": Opcode.RC_SEND_MIDDLE, "ack_request": 0},
-        "last": {"opcode": Opcode.RC_SEND_LAST, "ack_request": 1},
-        "asks-for-nothing": {"ack_request": 0},
-        "another-number": {"psn": 77},
-        "the-last-number": {"psn": 0xFF_FFFF},
-    }.items():
-        last, again = them.frame(1, 0, ones), them.frame(0, 0, ones)
-        data = encode_frame(replace(last, bth=replace(last.bth, **changes)))
-        of_all = {f"bth_{key}": value for key, value in changes.items()}
-        yield _case(
-            f"message/{name}",
-            "As in the packet that completes the sum, on all flows; a repeat has its own.",
-            them,
-            (
-                them.sends(0, 0, ones),
-                Arrival(them.at(1).port, data).gives(*them.results(0, sums, **of_all)),
-                Arrival(them.at(0).port, encode_frame(again)).gives(them.replay(0, 0, sums)),
-            ),
-            tally(them.them, contributions=2, results=1, replays=1),
-        )
+    """Place, number and the wish for an acknowledgement follow from the chunk's number."""
+    them = ring(values, 2, segments=4)
     yield _case(
-        "message/of-a-lane",
-        "A lane's packets are on its own connection, and count one a round.",
+        "message/of-four",
+        "FIRST, MIDDLE, MIDDLE, LAST on both flows, and LAST alone asks for an acknowledgement.",
         them,
-        tuple(step for seq in range(10) for step in them.round(seq)),
-        tally(them.them, contributions=20, results=10),
+        tuple(step for seq in range(8) for step in them.round(seq)),
+        tally(them.them, contributions=16, results=8),
+    )
+    of_two = ring(values, 2, segments=2)
+    yield _case(
+        "message/of-two",
+        "FIRST, LAST.",
+        of_two,
+        (*of_two.round(6), *of_two.round(7)),
+        tally(of_two.them, contributions=4, results=2),
+    )
+    yield _case(
+        "message/out-of-order",
+        "A later packet of a message is complete first: it says so by its number.",
+        them,
+        (*them.round(2), *them.round(1)),
+        tally(them.them, contributions=4, results=2),
+    )
+    high = 0xFFFF_FFFE
+    one = ring(values, 2)
+    yield _case(
+        "message/number-wraps",
+        "24 bits of the chunk's number, from the flow's first one on.",
+        one,
+        (*one.round(high), *one.round(high + 1), *one.round(0x00FF_FFFF)),
+        tally(one.them, contributions=6, results=3),
     )
 
 
@@ -277,12 +278,6 @@ def strangers(values: int) -> Iterator[Case]:
             (Arrival(port, encode_frame(frame)), *them.round()),
             tally(them.them, contributions=3, results=1, drops={DropReason.MEMBER: 1}),
         )
-    yield from other_rings(values, them, usual)
-
-
-def other_rings(values: int, them: Ring, usual: RoceFrame) -> Iterator[Case]:
-    """Of another job, and of another lane."""
-    bth = usual.bth
     other = ring(values, 2, number=2, first_slot=64)
     forged = replace(other.frame(0, 0, other.them.ones()), payload=usual.payload)
     yield Case(
@@ -307,20 +302,12 @@ def other_rings(values: int, them: Ring, usual: RoceFrame) -> Iterator[Case]:
         },
         mode=MODE,
     )
-    of_lane = them.qp(1, 1, sends=False)
+    psn_is_wrong = replace(usual, bth=replace(bth, psn=bth.psn ^ 0x800), payload=_ones(them))
     yield _case(
-        "stranger/ring-of-another-lane",
-        "The queue pair says on which connections the result leaves: the packet, of which chunk.",
+        "stranger/psn-is-not-looked-at",
+        "The header says which chunk it is; the number that leaves follows from that.",
         them,
-        (
-            Arrival(
-                1,
-                encode_frame(
-                    replace(usual, bth=replace(bth, dest_qp=of_lane), payload=_ones(them))
-                ),
-            ),
-            *them.round()[1:],
-        ),
+        (Arrival(1, encode_frame(psn_is_wrong)), *them.round()[1:]),
         tally(them.them, contributions=3, results=1),
     )
 
@@ -566,7 +553,7 @@ def lifecycle(values: int) -> Iterator[Case]:
         "A copy on a flow without a row is counted and dropped; the others leave.",
         them,
         (
-            ItemChange(delete=(them.receiver(1, 0),)),
+            ItemChange(delete=(them.receiver(1),)),
             *them.round()[:2],
             them.sends(2, 0, ones).gives(*(them.result(it, 0, [3] * values) for it in (0, 2))),
             them.sends(1, 0, ones),

@@ -22,26 +22,20 @@ _PSNS = 1 << PSN_BITS
 
 @dataclass
 class RingAdapter:
-    """One worker's connections of a lane. Rounds of the lane are numbered from 0 on."""
+    """One worker and its adapter. Chunks go and come by their numbers, from 0 on."""
 
     ring: Ring
     worker: int
-    lane: int
     values: Callable[[int, int], list[int]]
     """Of a worker and a chunk."""
-    rounds: int
-    ahead: int = 1
-    """Rounds that are sent beyond those whose sums have come; more than 1 is a fault."""
+    chunks: int
+    window: int
     sent: int = 0
-    """Rounds up to here have been sent since it went back last."""
+    """Chunks up to here have been sent since it went back last."""
     acknowledged: int = 0
     got: list[tuple[Header, list[int]]] = field(default_factory=list)
     """What the host has got, in order."""
     has_complained: bool = False
-
-    def chunk(self, round_: int) -> int:
-        """The sequence number."""
-        return self.lane + round_ * len(self.ring.lanes)
 
     @property
     def port(self) -> int:
@@ -51,13 +45,13 @@ class RingAdapter:
     @property
     def is_done(self) -> bool:
         """Whether it has got all, and need send no more."""
-        return self.acknowledged == len(self.got) == self.rounds
+        return self.acknowledged == len(self.got) == self.chunks
 
     def next_frame(self) -> bytes | None:
-        """What it sends next; None: it must wait for a sum first, or has nothing to send."""
-        if self.sent >= min(len(self.got) + self.ahead, self.rounds):
+        """What it sends next; None: its send queue has nothing more to send."""
+        if self.sent >= min(self.acknowledged + self.window, self.chunks):
             return None
-        seq = self.chunk(self.sent)
+        seq = self.sent
         self.sent += 1
         return self.ring.sends(self.worker, seq, self.values(self.worker, seq)).frame
 
@@ -81,11 +75,11 @@ class RingAdapter:
     def _is_for_it(self, frame: RoceFrame) -> bool:
         before = self.ring.before(self.worker)
         addresses = self.ring.at(before).ipv4, self.ring.at(self.worker).ipv4
-        is_queue_pair = frame.bth.dest_qp == self.ring.qp(self.worker, self.lane, sends=False)
+        is_queue_pair = frame.bth.dest_qp == self.ring.qp(self.worker, sends=False)
         return is_queue_pair and (frame.src_ipv4, frame.dst_ipv4) == addresses
 
     def _take(self, frame: RoceFrame) -> bytes | None:
-        expected = self._psn(len(self.got))
+        expected = self.ring.bth(self.ring.before(self.worker), len(self.got)).psn
         ahead = (frame.bth.psn - expected) % _PSNS
         if ahead == 0:
             header, values = decode(frame.payload)
@@ -99,22 +93,19 @@ class RingAdapter:
         self.has_complained = True
         return self._says(_NAK_SEQUENCE, expected)
 
-    def _psn(self, round_: int) -> int:
-        return self.ring.bth(self.worker, self.chunk(round_)).psn
-
     def _says(self, syndrome: int, psn: int) -> bytes:
         further = bytes([syndrome]) + len(self.got).to_bytes(3, "big")
         before = self.ring.before(self.worker)
-        return encode_frame(self.ring.says(before, Opcode.RC_ACKNOWLEDGE, further, psn, self.lane))
+        return encode_frame(self.ring.says(before, Opcode.RC_ACKNOWLEDGE, further, psn))
 
     def _hear(self, frame: RoceFrame) -> None:
         said: Bth = frame.bth
-        round_ = (said.psn - self._psn(0)) % _PSNS
-        own = self.ring.qp(self.worker, self.lane, sends=True)
-        if said.dest_qp != own or round_ > self.rounds:
+        first = self.ring.bth(self.worker, 0).psn
+        chunk = (said.psn - first) % _PSNS
+        if said.dest_qp != self.ring.qp(self.worker, sends=True) or chunk > self.chunks:
             return
         is_nak = frame.payload[0] == _NAK_SEQUENCE
-        self.acknowledged = max(self.acknowledged, round_ if is_nak else round_ + 1)
+        self.acknowledged = max(self.acknowledged, chunk if is_nak else chunk + 1)
         self.sent = self.acknowledged if is_nak else max(self.sent, self.acknowledged)
 
 

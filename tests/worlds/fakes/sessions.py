@@ -154,10 +154,10 @@ class RecordingSwitch:
         self.busy = False
         self.mark: int | None = None
         self.items: list[Item] = []
-        self.standing: tuple[Entry, ...] = ()
+        self.addresses: tuple[int, ...] = ()
 
-    async def put_standing(self, wanted: Sequence[Entry], former: Sequence[Entry]) -> None:
-        self.standing = tuple(wanted)
+    async def put_addresses(self, wanted: Iterable[int], former: Iterable[int]) -> None:
+        self.addresses = tuple(wanted)
 
     async def install(self, plan: JobPlan, cleared: Sequence[int], epoch: int) -> None:
         (job_number,) = cleared

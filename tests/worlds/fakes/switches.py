@@ -77,5 +77,5 @@ def plan_of(coordinator: Coordinator, job: str) -> JobPlan:
 
 
 def of_jobs(shown: pb2.ShowSwitchReply) -> list[pb2.TableEntry]:
-    """Its entries, but for those that stay: of addresses of its own, and of bystanders of rings."""
-    return [it for it in shown.entries if it.table not in ("own_addresses", "bystanders")]
+    """Its entries, but for the address of its own, which stays."""
+    return [entry for entry in shown.entries if entry.table != "own_addresses"]

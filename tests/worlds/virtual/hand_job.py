@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ina.controller.job import Job, JobSpec
-from ina.controller.switches.plan import JobPlan, plan_job
+from ina.controller.switches.plan import JobPlan, own_address, plan_job
 from ina.extension import congestion
 from ina.extension import host as host_native
 from ina.extension import sim as native
 from ina.host.trees import native_peer
-from ina.modes import rows
 from ina.protocol.collective import Collective
 from ina.protocol.peer import Peer
 from ina.protocol.spec import UDP_PORT as SWITCH_UDP_PORT
@@ -34,7 +33,7 @@ def admit(
 ) -> None:
     """A job with a rank on each of these hosts, which are at switch ``s1``, at its first slots."""
     address = fabric.topology.addresses["s1"]
-    fabric.switches["s1"].insert([rows.own_address(address)])
+    fabric.switches["s1"].insert([own_address(int(address))])
     for items in _plan(fabric, hosts, SlotRange(0, slots, slots), number, epoch).stages:
         fabric.switches["s1"].insert(items)
 

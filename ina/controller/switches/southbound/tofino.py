@@ -16,9 +16,8 @@ import grpc
 from ina.controller.config import Config, SwitchConfig
 from ina.controller.config.tofino import MirrorConfig
 from ina.controller.job import Job, JobSpec
-from ina.controller.switches.plan import FIRST_GROUP, epoch_mark, plan_job
+from ina.controller.switches.plan import FIRST_GROUP, epoch_mark, own_address, plan_job
 from ina.controller.switches.southbound.ports import Ports
-from ina.modes import rows
 from ina.p4 import names
 from ina.protocol.peer import Peer
 from ina.tables.bfrt.refusals import Refusals
@@ -162,4 +161,4 @@ def _written() -> Iterator[Entry]:
         for stage in plan.stages:
             yield from (item for item in stage if isinstance(item, Entry))
     yield epoch_mark(1)
-    yield rows.own_address(IPv4Address(1))
+    yield own_address(1)
