@@ -21,6 +21,9 @@ class Peer:
     With one, ``udp_port`` is what flows to it are told apart by, their source port."""
     sending_queue_pair: int = 0
     """In a ring: the number of the one that it sends with, which acknowledgements name; 0: none."""
+    ring_pairs: tuple[int, ...] = ()
+    """Of a worker in a ring, by lane: its queue pairs that send to the next one, and behind those
+    as many that get from the one before."""
 
     @classmethod
     def at(cls, place: tuple[str, int]) -> Peer:
