@@ -19,10 +19,10 @@ from ina.controller.config import DEFAULT_JOB_SLOTS, EMBEDDED_LEASE_S, make_conf
 from ina.p4.builds import usual_build
 from ina.p4.names import DEFAULT_MODE
 from ina.protocol.bth import ROCE_UDP_PORT
-from ina.protocol.spec import UDP_PORT, VALUE_BYTES
+from ina.protocol.spec import VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
 from ina.rpc.tls import from_environment, server_credentials
-from ina.switch.ports import Port, ShmPort, UdpPort
+from ina.switch.ports import FramesPort, Port, ShmPort, UdpPort
 from ina.switch.server import SoftSwitch
 from ina.tables.errors import SwitchError
 from ina.tables.grpc_wire import PIPELINE_TIMEOUT_S
@@ -30,6 +30,8 @@ from ina.tables.p4runtime import CONNECT_TIMEOUT_S
 
 DATA_PORT = 1
 SHM_PORT = 2
+_RING_SLOTS = 64
+"""Of a job whose lanes have connections of their own."""
 _START_TIMEOUT_S = CONNECT_TIMEOUT_S + PIPELINE_TIMEOUT_S
 _STOP_TIMEOUT_S = 10.0
 _SHOW_TIMEOUT_S = 30.0
@@ -76,12 +78,12 @@ class Embedded:
         self._config = config or {}
         program = modes.of(modes.of(mode).program)
         self._values = values or usual_build(program.name)
-        self._slots = slots or _slots_for(self._values)
+        usual = _RING_SLOTS if program.framing == "ring" else _slots_for(self._values)
+        self._slots = slots or usual
         self._host = host
         self._is_udp = of_udp = program.framing == modes.Mode.framing
         self._shm = shm = shm and of_udp
-        frame_udp_port = UDP_PORT if of_udp else ROCE_UDP_PORT
-        ports: list[Port] = [UdpPort(DATA_PORT, host, frame_udp_port=frame_udp_port)]
+        ports: list[Port] = [data_port(program, DATA_PORT, host)]
         if shm:
             ports.append(ShmPort(SHM_PORT))
         self.switch = SoftSwitch(
@@ -225,6 +227,16 @@ class Embedded:
         async with app:
             self._ready.set()
             await self._stop.wait()
+
+
+def data_port(program: modes.Mode, number: int, host: str, udp_port: int = 0) -> Port:
+    """Of a soft switch that takes a program's packets over a socket."""
+    match program.framing:
+        case "ring":
+            return FramesPort(number, host, udp_port)
+        case "rocev2":
+            return UdpPort(number, host, udp_port, ROCE_UDP_PORT)
+    return UdpPort(number, host, udp_port)
 
 
 def _slots_for(values: int) -> int:

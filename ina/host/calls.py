@@ -31,6 +31,7 @@ from ina.host.errors import (
 from ina.host.ticket import Ticket
 from ina.host.trees import TreePlace
 from ina.protocol.peer import Peer
+from ina.protocol.ring import Ring, RingNode
 from ina.protocol.spec import VERSION
 from ina.protocol.verify import checked_verify
 from ina.rpc import controller_pb2 as pb2
@@ -208,10 +209,7 @@ def _tree_places(trees: Iterable[pb2.Tree]) -> tuple[TreePlace, ...]:
     return tuple(
         TreePlace(
             job=tree.job,
-            peer=replace(
-                _peer(tree.host, tree.udp_port, f"tree {number}", InvalidTicketError),
-                queue_pair=tree.queue_pair,
-            ),
+            peer=_node(tree, f"tree {number}"),
             worker=tree.worker,
             path=tree.path,
             expected_bitmap=tree.expected_bitmap,
@@ -221,6 +219,20 @@ def _tree_places(trees: Iterable[pb2.Tree]) -> tuple[TreePlace, ...]:
         )
         for number, tree in enumerate(trees)
     )
+
+
+def _node(tree: pb2.Tree, what: str) -> Peer:
+    at = _peer(tree.host, tree.udp_port, what, InvalidTicketError)
+    if not tree.HasField("ring"):
+        return replace(at, queue_pair=tree.queue_pair)
+    said = tree.ring
+    own, following, before = (
+        _peer(host, 0, f"{what}, its ring", InvalidTicketError).address
+        for host in (said.address, said.next, said.previous)
+    )
+    pairs = tuple(said.next_pairs), tuple(said.previous_pairs)
+    ring = Ring(own, following, before, *pairs, said.first_psn)
+    return RingNode(at.address, at.udp_port, ring=ring)
 
 
 def error_of(code: grpc.StatusCode, message: str, timeout_s: float) -> ControllerError:

@@ -11,6 +11,7 @@ from ina.host.errors import NoSwitchHereError, TransportError
 from ina.host.member.join_link import JoinLink
 from ina.host.rdma import place_towards
 from ina.host.shm import ShmLink
+from ina.host.soft_ring import SoftRingLink
 from ina.host.soft_roce import SoftRoceLink
 from ina.host.udp import UdpLink
 from ina.host.verbs_link import VerbsLink
@@ -75,6 +76,29 @@ def open_roce_link(
         else:
             return VerbsLink.open(who, switch, own_address, place, packets, packet_bytes)
     link = SoftRoceLink.open(switch, own_host)
+    try:
+        link.check_mtu(who, packet_bytes)
+    except TransportError:
+        link.close()
+        raise
+    return link
+
+
+def open_ring_link(
+    who: str,
+    transport: TransportName,
+    switch: Peer,
+    own_host: str | None,
+    lanes: int,
+    packet_bytes: int,
+) -> SwitchLink:
+    """Open the way round a ring that passes this switch. Raises TransportError.
+
+    `lanes` packets of `packet_bytes`, header and values, may be in flight.
+    """
+    if transport == RDMA:
+        raise TransportError(f"{who}: RDMA devices are not put into rings yet: {SOFT_RDMA}")
+    link = SoftRingLink.to(switch, own_host, lanes)
     try:
         link.check_mtu(who, packet_bytes)
     except TransportError:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from ina import modes
 from ina.host.calls import results_of, switch_of
 from ina.host.errors import TransportError
-from ina.host.link import SwitchLink, check_speaks, open_link, open_roce_link
+from ina.host.link import SwitchLink, check_speaks, open_link, open_ring_link, open_roce_link
 from ina.host.member.join import JoinRequest
 from ina.host.node import NodePlace
 from ina.host.own_addresses import own_addresses, towards
 from ina.host.shm import ShmLink
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
+from ina.trees.slots import lanes_of
 
 
 class RealHost:
@@ -42,15 +43,12 @@ class RealHost:
         packets = max(created.slots // 2, 1)
         packet_bytes = HEADER_BYTES + VALUE_BYTES * created.values_per_packet
         check_speaks(self._who, options.transport, created.mode)
-        if modes.of(created.mode).framing != modes.Mode.framing:
-            return open_roce_link(
-                self._who,
-                options.transport,
-                switch_of(created),
-                options.host,
-                packets,
-                packet_bytes,
-            ), None
+        way = self._who, options.transport, switch_of(created), options.host
+        match modes.of(created.mode).framing:
+            case "rocev2":
+                return open_roce_link(*way, packets, packet_bytes), None
+            case "ring":
+                return open_ring_link(*way, lanes_of(created.slots), packet_bytes), None
         has_node = node is not None and created.takes_host_nodes and options.transport != "udp"
         link = open_link(
             self._who,

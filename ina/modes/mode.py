@@ -8,7 +8,8 @@ slots of their own: a mode says in what it differs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address
 from types import MappingProxyType
 from typing import Any
 
@@ -17,10 +18,13 @@ from ina.modes.rows import Neighbour, Place
 from ina.modes.site import Asking, Site
 from ina.p4 import names
 from ina.p4.catalogue import Capabilities
+from ina.protocol.ring import Ring
 from ina.protocol.slot_model import POOL_STICKY_FLAGS
 from ina.protocol.spec import DropReason, Flag
 from ina.tables.values import Entry
+from ina.trees.endpoint import Endpoint
 from ina.trees.forest import Forest
+from ina.trees.mapping import Part
 from ina.trees.tree import Node
 
 
@@ -130,6 +134,14 @@ class Mode:
         """Lets the packets of a child in, by its index."""
         return rows.member(at, index, names.ADMIT_MEMBER, worker_bit=at.bits[index])
 
+    def members(self, at: Place, index: int) -> tuple[Entry, ...]:
+        """All that do: one for each of its connections to the node."""
+        return (self.member(at, index),)
+
+    def receivers(self, at: Place, index: int, whom: Neighbour) -> tuple[Entry, ...]:
+        """The same of :meth:`receiver`."""
+        return (self.receiver(at, index, whom),)
+
     def parent_member(self, at: Place, parent: Neighbour) -> Entry:
         """Lets the parent's results in."""
         return rows.parent_member(at, parent)
@@ -141,6 +153,20 @@ class Mode:
     def copy_port(self, at: Place, index: int) -> int:
         """The node's port by which the copy of a result leaves that has a child's index."""
         return at.children[index].port
+
+    def own_keys(self, addresses: Sequence[IPv4Address], rings: str) -> tuple[int | str, ...]:
+        """Keys of the table of what is for a switch itself.
+
+        ``addresses``: at which it is reached; ``rings``: of ``[switch]``.
+        """
+        return tuple(map(int, addresses))
+
+    def ring(self, part: Part, workers: Mapping[int, Endpoint], rank: int) -> Ring | None:
+        """A worker's place among those that send to each other; None: they send to a switch.
+
+        ``workers``: by rank, all.
+        """
+        return None
 
     def further(self, at: Place) -> tuple[Entry, ...]:
         """Rows of other tables that its program has besides, which are there before the job is."""

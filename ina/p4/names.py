@@ -59,7 +59,8 @@ ADMIT_INNER_STREAM_JOB: Final = "PoolIngress.admission.admit_inner_stream_job"
 # Keys: ingress_port, src_addr, src_port, job, epoch, worker, kind. Has a direct counter.
 # Mode "roce": dest_qp (the queue pair that the controller gave the sender) in place of src_port,
 # and each action has a parameter more, queue: which of its sender's queue pairs that is. Mode
-# "transparent": dst_addr and dest_qp, and the parameter next_port, towards the next worker.
+# "transparent": dst_addr and dest_qp, and the parameters next_port, towards the next worker, and
+# queue: which of the flow's connections that is.
 MEMBERS: Final = "PoolIngress.admission.members"
 # Parameter: worker_bit (1 << worker).
 ADMIT_MEMBER: Final = "PoolIngress.admission.admit_member"
@@ -78,14 +79,15 @@ OWNER_IS: Final = "PoolIngress.claims.owner_is"
 CHILDREN: Final = "PoolIngress.distribute.children"
 TO_CHILD: Final = "PoolIngress.distribute.to_child"  # port, worker
 
-# Distribute, egress. Keys: job, worker; mode "roce": queue, too (that of the packet's sender). Has
-# a direct counter. The replica of worker w in a job's multicast group has egress_rid (P4Runtime:
-# instance) w + 1; that of all who share one, 256.
+# Distribute, egress. Keys: job, worker; modes "roce" and "transparent": queue, too (that of the
+# packet's sender). Has a direct counter. The replica of worker w in a job's multicast group has
+# egress_rid (P4Runtime: instance) w + 1; that of all who share one, 256.
 RECEIVERS: Final = "PoolEgress.address.receivers"
 # Parameters: dst_mac, dst_addr, dst_port. Mode "roce": dst_mac, dst_addr, src_port, dest_qp,
 # segment_mask (packets of a message, a power of two, less one). Mode "transparent": the row of a
 # worker is of its flow to the next one: src_mac, src_addr, dst_mac, dst_addr, src_port, dest_qp,
-# first_psn (of chunk 0), segment_mask, next_worker.
+# first_psn, lane_shift (each 2^lane_shift-th chunk is on the connection), segment_mask,
+# next_worker.
 ADDRESS: Final = "PoolEgress.address.address"
 # The row of worker spec.PARENT is where sums go up to.
 

@@ -19,8 +19,6 @@ class Peer:
     queue_pair: int = 0
     """RoCEv2: the number of the queue pair that SENDs to it name, 24 bits; 0: it takes datagrams.
     With one, ``udp_port`` is what flows to it are told apart by, their source port."""
-    sending_queue_pair: int = 0
-    """In a ring: the number of the one that it sends with, which acknowledgements name; 0: none."""
     ring_pairs: tuple[int, ...] = ()
     """Of a worker in a ring, by lane: its queue pairs that send to the next one, and behind those
     as many that get from the one before."""

@@ -162,7 +162,7 @@ class CreateJobReply(_message.Message):
     def __init__(self, switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ..., wire_version: _Optional[int] = ..., switch: _Optional[str] = ..., program: _Optional[_Union[_shown_pb2.Program, _Mapping]] = ..., takes_host_nodes: _Optional[bool] = ..., wants_aggregator: _Optional[bool] = ..., mode: _Optional[str] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
-    __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results", "process", "switch", "node", "aggregator", "queue_pair")
+    __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results", "process", "switch", "node", "aggregator", "queue_pair", "ring_pairs")
     NAME_FIELD_NUMBER: _ClassVar[int]
     RANK_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
@@ -176,6 +176,7 @@ class JoinRequest(_message.Message):
     NODE_FIELD_NUMBER: _ClassVar[int]
     AGGREGATOR_FIELD_NUMBER: _ClassVar[int]
     QUEUE_PAIR_FIELD_NUMBER: _ClassVar[int]
+    RING_PAIRS_FIELD_NUMBER: _ClassVar[int]
     name: str
     rank: int
     host: str
@@ -189,7 +190,8 @@ class JoinRequest(_message.Message):
     node: HostNode
     aggregator: HostNode
     queue_pair: int
-    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ..., takes_shared_results: _Optional[bool] = ..., process: _Optional[str] = ..., switch: _Optional[str] = ..., node: _Optional[_Union[HostNode, _Mapping]] = ..., aggregator: _Optional[_Union[HostNode, _Mapping]] = ..., queue_pair: _Optional[int] = ...) -> None: ...
+    ring_pairs: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, name: _Optional[str] = ..., rank: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., timeout_s: _Optional[float] = ..., switch_port: _Optional[int] = ..., token: _Optional[str] = ..., takes_shared_results: _Optional[bool] = ..., process: _Optional[str] = ..., switch: _Optional[str] = ..., node: _Optional[_Union[HostNode, _Mapping]] = ..., aggregator: _Optional[_Union[HostNode, _Mapping]] = ..., queue_pair: _Optional[int] = ..., ring_pairs: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class HostNode(_message.Message):
     __slots__ = ("rank", "host", "udp_port", "switch_port")
@@ -238,7 +240,7 @@ class JoinReply(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., member_key: _Optional[bytes] = ..., shares_results: _Optional[bool] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., verify: _Optional[str] = ..., check_key: _Optional[bytes] = ..., trees: _Optional[_Iterable[_Union[Tree, _Mapping]]] = ..., node_entities: _Optional[_Iterable[bytes]] = ..., dscp: _Optional[int] = ..., aggregator_entities: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Tree(_message.Message):
-    __slots__ = ("job", "host", "udp_port", "worker", "path", "expected_bitmap", "first_lane", "lanes", "node", "queue_pair")
+    __slots__ = ("job", "host", "udp_port", "worker", "path", "expected_bitmap", "first_lane", "lanes", "node", "queue_pair", "ring")
     JOB_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     UDP_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -249,6 +251,7 @@ class Tree(_message.Message):
     LANES_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     QUEUE_PAIR_FIELD_NUMBER: _ClassVar[int]
+    RING_FIELD_NUMBER: _ClassVar[int]
     job: int
     host: str
     udp_port: int
@@ -259,7 +262,24 @@ class Tree(_message.Message):
     lanes: int
     node: str
     queue_pair: int
-    def __init__(self, job: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., worker: _Optional[int] = ..., path: _Optional[int] = ..., expected_bitmap: _Optional[int] = ..., first_lane: _Optional[int] = ..., lanes: _Optional[int] = ..., node: _Optional[str] = ..., queue_pair: _Optional[int] = ...) -> None: ...
+    ring: Ring
+    def __init__(self, job: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., worker: _Optional[int] = ..., path: _Optional[int] = ..., expected_bitmap: _Optional[int] = ..., first_lane: _Optional[int] = ..., lanes: _Optional[int] = ..., node: _Optional[str] = ..., queue_pair: _Optional[int] = ..., ring: _Optional[_Union[Ring, _Mapping]] = ...) -> None: ...
+
+class Ring(_message.Message):
+    __slots__ = ("address", "next", "previous", "next_pairs", "previous_pairs", "first_psn")
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAIRS_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_PAIRS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_PSN_FIELD_NUMBER: _ClassVar[int]
+    address: str
+    next: str
+    previous: str
+    next_pairs: _containers.RepeatedScalarFieldContainer[int]
+    previous_pairs: _containers.RepeatedScalarFieldContainer[int]
+    first_psn: int
+    def __init__(self, address: _Optional[str] = ..., next: _Optional[str] = ..., previous: _Optional[str] = ..., next_pairs: _Optional[_Iterable[int]] = ..., previous_pairs: _Optional[_Iterable[int]] = ..., first_psn: _Optional[int] = ...) -> None: ...
 
 class Congestion(_message.Message):
     __slots__ = ("algorithm", "options")

@@ -272,8 +272,8 @@ class RingFraming(RoceFraming):
         return member["next_port"]
 
     def receiver(self, job: int, worker: int, member: Mapping[str, int]) -> tuple[int, ...]:
-        """One row a flow."""
-        return job, worker
+        """One row a connection of a flow's."""
+        return job, worker, member["queue"]
 
     def told(self, header: Header, to: Mapping[str, int]) -> Header:
         """The receiver is the worker that the flow leads to."""
@@ -284,7 +284,8 @@ class RingFraming(RoceFraming):
         on = _sent_back(frame, payload, to)
         opcode = opcode_of(seq, to["segment_mask"] + 1, RC)
         ends = opcode in (Opcode.RC_SEND_LAST, Opcode.RC_SEND_ONLY)
-        bth = Bth(opcode, to["dest_qp"], psn_of(seq, to["first_psn"]), ack_request=int(ends))
+        psn = psn_of(seq >> to["lane_shift"], to["first_psn"])
+        bth = Bth(opcode, to["dest_qp"], psn, ack_request=int(ends))
         is_marked = payload[1] & Flag.ECN and frame.ecn
         return replace(
             on,

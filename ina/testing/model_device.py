@@ -151,8 +151,9 @@ class ModelDevice:
         model.passed_down.clear()
         model.members.clear()
         model.evicted.clear()
+        sender = sender_number(self._framing.sender_of(frame))
         departures = model.receive(
-            Attachment(port, frame.src_ipv4, sender_number(self._framing.sender_of(frame))),
+            self._tables.same(Attachment(port, frame.src_ipv4, sender), frame.payload),
             frame.payload,
             congestion_experienced=frame.ecn == CE,
         )

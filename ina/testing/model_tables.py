@@ -114,6 +114,26 @@ class Tables:
         """The jobs that the job table admits, each with the workers of the member table."""
         return [(row, self._job(row)) for row in self._entries.get(names.JOBS, {}).values()]
 
+    def same(self, at: Attachment, packet: bytes) -> Attachment:
+        """Where the model has the sender of a packet of ina's: at the first of its connections."""
+        said = {
+            "job": int.from_bytes(packet[2:4], "big"),
+            "epoch": int.from_bytes(packet[4:6], "big"),
+            "worker": packet[6],
+            "kind": int(Kind.CONTRIBUTION),
+        }
+        its = []
+        for member in self._entries.get(names.MEMBERS, {}).values():
+            key: Mapping[str, int] = {name: int(value) for name, value in member.match}
+            if all(key[name] == value for name, value in said.items()):
+                its.append(self._attachment(key))
+        return its[0] if at in its else at
+
+    def _attachment(self, key: Mapping[str, int]) -> Attachment:
+        """Of a member's key."""
+        sender = sender_number(tuple(key[name] for name in self._sender))
+        return Attachment(key["ingress_port"], key["src_addr"], sender)
+
     def owners(self) -> set[int]:
         """Epochs of jobs whose sums have somewhere to go when they are put out of a slot."""
         rows = self._entries.get(names.OWNERS, {}).values()
@@ -129,11 +149,11 @@ class Tables:
             key: Mapping[str, int] = {name: int(value) for name, value in member.match}
             if (key["job"], key["epoch"]) != (number, epoch):
                 continue
-            sender = sender_number(tuple(key[name] for name in self._sender))
-            at = Attachment(key["ingress_port"], key["src_addr"], sender)
+            at = self._attachment(key)
             if key["kind"] == Kind.CONTRIBUTION:
                 child = key["worker"]
-                workers[child] = at
+                if workers[child] is NOBODY:
+                    workers[child] = at
                 bits[child] = member.params[0][1]
                 if member.action == names.ADMIT_SET:
                     sets.add(child)

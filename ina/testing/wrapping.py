@@ -320,7 +320,7 @@ class InRing(InSends):
             flow = ("dst_addr", SWITCH_IPV4), ("dest_qp", self.flow_qp(item.exact("src_port")))
             first, rest = ("ingress_port", "src_addr"), ("job", "epoch", "worker", "kind")
             anew = *((it, match[it]) for it in first), *flow, *((it, match[it]) for it in rest)
-            params = *item.params, ("next_port", receiver.port)
+            params = *item.params, ("next_port", receiver.port), ("queue", QUEUE)
             return structs.replace(item, match=anew, params=params)
         sender = self._rings[job][worker]
         params = (
@@ -331,10 +331,11 @@ class InRing(InSends):
             ("src_port", self.flow(sender.udp_port)),
             ("dest_qp", self.flow_qp(sender.udp_port)),
             ("first_psn", FIRST_PSN),
+            ("lane_shift", 0),
             ("segment_mask", 0),
             ("next_worker", self.next(job, worker)),
         )
-        return structs.replace(item, params=params)
+        return structs.replace(item, match=(*item.match, ("queue", QUEUE)), params=params)
 
     def damaged(self, rng: random.Random, data: bytes) -> bytes:
         """Perhaps its sender's acknowledgement, which is let through in half of the jobs."""

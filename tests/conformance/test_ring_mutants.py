@@ -66,7 +66,7 @@ BUGS = {
         ENCAP, "hdr.ipv4.ecn = ECN_CE;", "hdr.ipv4.ecn = hdr.ipv4.ecn;", "mark/by-the-first"
     ),
     "all numbers are the first": Bug(
-        ENCAP, "first_psn + hdr.ina.seq[23:0]", "first_psn", "ring/of-2"
+        ENCAP, "first_psn + (hdr.ina.seq >> lane_shift)[23:0]", "first_psn", "ring/of-2"
     ),
     "nobody asks for acknowledgements": Bug(
         ENCAP, "hdr.bth.ack_request = 1;", "hdr.bth.ack_request = 0;", "ring/of-1"

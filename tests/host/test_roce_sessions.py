@@ -1,4 +1,4 @@
-"""Sessions of jobs of mode `roce`, through the controller and its program in the soft switch."""
+"""Sessions of jobs of modes `roce` and `transparent`, through the controller and its program."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ina.host import Session
 from ina.host.options import WorkerOptions
 from ina.p4 import names
 from ina.p4.builds import builds_of
+from ina.testing import numerics
 from tests.host.sums import reduce_all
 from tests.worlds.fakes.udp_model import closing
 from tests.worlds.parts import random_parts
@@ -37,26 +38,31 @@ def workers(
             yield sessions
 
 
+@pytest.mark.parametrize("mode", [names.ROCE, names.TRANSPARENT])
 @pytest.mark.parametrize("values", builds_of(names.ROCE))
-@pytest.mark.parametrize(("count", "loss"), [(2, 0.0), (4, 0.05)])
-def test_sums_have_the_bits_of_plain_udp(values: int, count: int, loss: float) -> None:
+@pytest.mark.parametrize(("count", "loss"), [(2, 0.0), (4, 0.03)])
+def test_sums_have_the_bits_of_plain_udp(mode: str, values: int, count: int, loss: float) -> None:
     parts = {
         dtype: random_parts(np.dtype(dtype), count, values * 70 + 3, seed=count)
         for dtype in (np.int32, np.float32)
     }
-    with workers(count, WorkerOptions(transport="roce-soft"), values, loss) as sessions:
-        assert {session.ticket.mode for session in sessions} == {names.ROCE}
+    options = WorkerOptions(transport="roce-soft", mode=mode)
+    with workers(count, options, values, loss, mode) as sessions:
+        assert {session.ticket.mode for session in sessions} == {mode}
         assert {session.stats().transport for session in sessions} == {"roce-soft"}
         ours = {dtype: reduce_all(sessions, its) for dtype, its in parts.items()}
         stats = [session.stats() for session in sessions]
         assert [it.damaged_results for it in stats] == [0] * count
         assert [it.corrupted_sums for it in stats] == [0] * count
-        assert any(it.losses for it in stats) == (loss > 0)
+        assert mode != names.ROCE or any(it.losses for it in stats) == (loss > 0)
     for dtype, results in ours.items():
         for result in results:
             assert result.tobytes() == results[0].tobytes()
         if dtype == np.int32:
             np.testing.assert_array_equal(results[0], np.sum(parts[dtype], axis=0, dtype=np.int32))
+        else:
+            wanted = numerics.all_reduce(parts[dtype], "sum", values)
+            assert numerics.same_bits(results[0], wanted)
 
 
 def test_auto_is_this_process_where_there_is_no_device(caplog: pytest.LogCaptureFixture) -> None:

@@ -83,7 +83,8 @@ def job() -> Job:
     memory = {"leaf": SlotRange(64, 64, 64)}
     made = Job(JobSpec("j", 4), 7, 0.0, placed_over(forest, memory, 7, EPOCH, mode=MODE.name))
     for rank, port in enumerate(PORTS):
-        peer = Peer(address(rank), 4000 + rank, 0x0C_0000 + rank, GETS + rank, SENDS + rank)
+        pairs = SENDS + rank, GETS + rank
+        peer = Peer(address(rank), 4000 + rank, 0x0C_0000 + rank, ring_pairs=pairs)
         made.members[rank] = Endpoint(peer, port)
     return made
 

@@ -106,12 +106,13 @@ RING_KEYS = {
         "dst_addr/32 exact",
         "dest_qp/24 exact",
     ],
+    names.RECEIVERS: [*KEYS[names.RECEIVERS], "queue/8 exact"],
     names.OWN_ADDRESSES: ["dst_addr/32 lpm"],
     names.BYSTANDERS: ["dst_addr/32 lpm"],
 }
 RING_PARAMETERS = {
-    names.ADMIT_MEMBER: ["worker_bit/32", "next_port/9"],
-    names.ADMIT_PARENT: ["next_port/9"],
+    names.ADMIT_MEMBER: ["worker_bit/32", "next_port/9", "queue/8"],
+    names.ADMIT_PARENT: ["next_port/9", "queue/8"],
     names.ADDRESS: [
         "src_mac/48",
         "src_addr/32",
@@ -120,6 +121,7 @@ RING_PARAMETERS = {
         "src_port/16",
         "dest_qp/24",
         "first_psn/24",
+        "lane_shift/8",
         "segment_mask/32",
         "next_worker/8",
     ],

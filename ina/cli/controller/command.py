@@ -36,8 +36,6 @@ from ina.controller.store.check import check_store
 from ina.controller.switches.southbound import check_program
 from ina.errors import InvalidInputError, UnavailableError
 from ina.p4.builds import listed
-from ina.protocol.bth import ROCE_UDP_PORT
-from ina.protocol.spec import UDP_PORT
 from ina.units import time_text
 
 app = typer.Typer(help="Run and inspect the controller.", no_args_is_help=True)
@@ -215,7 +213,8 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 
 def _start_switch(config: Config, stack: ExitStack, loss: float, seed: int) -> dict[str, str]:
     """Returns where it is, in words of the configuration."""
-    from ina.switch.ports import ShmPort, UdpPort
+    from ina.controller.embedded import data_port
+    from ina.switch.ports import ShmPort
     from ina.switch.server import SoftSwitch
 
     switch = config.switch
@@ -225,9 +224,9 @@ def _start_switch(config: Config, stack: ExitStack, loss: float, seed: int) -> d
         raise InvalidInputError("--embedded-switch: switch_tls is for a switch of its own")
     if switch.is_tofino or isinstance(switch.data_port, str):
         raise InvalidInputError(f"--embedded-switch: a soft switch is no {switch.target}")
-    of_udp = modes.of(switch.mode).framing == modes.Mode.framing
-    frame_udp_port = UDP_PORT if of_udp else ROCE_UDP_PORT
-    udp = UdpPort(switch.data_port, switch.data_host, switch.data_udp_port, frame_udp_port)
+    program = modes.of(switch.mode)
+    of_udp = program.framing == modes.Mode.framing
+    udp = data_port(program, switch.data_port, switch.data_host, switch.data_udp_port)
     # For workers on this host; no port that another worker is behind.
     taken = set(config.ports_of(switch))
     shm = ShmPort(next(n for n in range(1, len(taken) + 2) if n not in taken), switch.data_shm)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ina.controller.config.checks import USUAL_NETWORK, builds_of, network_of
+from ina.controller.config.checks import USUAL_NETWORK, builds_of, network_of, rings_of
 from ina.controller.config.fabric import HostConfig, LinkConfig
 from ina.controller.config.reading import load_config, make_config, path_mtu, with_build
 from ina.controller.config.rules import JobRule, RoutingConfig, WindowsConfig
@@ -51,5 +51,6 @@ __all__ = [
     "make_config",
     "network_of",
     "path_mtu",
+    "rings_of",
     "with_build",
 ]

@@ -32,7 +32,7 @@ from ina.p4 import names
 from ina.p4.builds import listed
 from ina.p4.catalogue import ProgramId, capabilities, target_of, values_of
 from ina.p4.errors import UnknownBuildError
-from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUE_BYTES
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, MAX_WORKERS, VALUE_BYTES
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 """Of a switch: it is typed, and a label of metrics."""
@@ -159,6 +159,27 @@ _LINK_LOCAL = IPv4Network("224.0.0.0/24")
 """
 
 
+def rings_of(text: str) -> IPv4Network | None:
+    """The network that ``switch.rings`` says; None: there is none.
+
+    Raises :class:`ValueError` with one line about what is wrong.
+    """
+    if not text:
+        return None
+    try:
+        network = IPv4Network(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not an IPv4 network: {error}") from None
+    if network.num_addresses < names.JOBS_TOTAL * MAX_WORKERS:
+        raise ValueError(
+            f"{text} has {network.num_addresses} addresses: jobs may have"
+            f" {names.JOBS_TOTAL * MAX_WORKERS}"
+        )
+    if network.is_multicast or network.is_loopback:
+        raise ValueError(f"{text} is no network of hosts")
+    return network
+
+
 def network_of(text: str) -> IPv4Network | None:
     """The network that ``switch.multicast`` says; None: each worker gets results of its own.
 
@@ -282,6 +303,10 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
         network_of(switch.multicast)
     except ValueError as error:
         found.append((f"{key}.multicast", str(error)))
+    try:
+        rings_of(switch.rings)
+    except ValueError as error:
+        found.append((f"{key}.rings", str(error)))
     if builds:
         found += [(f"{key}.{name}", problem) for name, problem in mode_problems(switch)]
     of_target = _tofino_problems if switch.is_tofino else _other_switch_problems

@@ -15,6 +15,7 @@ from ina.controller.config.checks import builds_of, problems, values_problems
 from ina.controller.config.tables import (
     DEFAULT_BFRT,
     TOFINOS,
+    USUAL_RINGS,
     Config,
     SwitchConfig,
 )
@@ -91,6 +92,8 @@ def _switch_with_defaults(switch: Any) -> Any:
         implied["values"] = usual_build(mode)
         if modes.of(mode).framing != modes.Mode.framing:
             implied["data_udp_port"] = ROCE_UDP_PORT
+        if "rings" in modes.of(mode).switch_keys:
+            implied["rings"] = USUAL_RINGS
     if switch.get("target") in TOFINOS:
         implied["values"] = values_of(DEFAULT_MODE, switch["target"])[0]
     if switch.get("southbound") == "bfrt":

@@ -55,6 +55,9 @@ MAX_SLOT_AGE_US = (1 << 30) - 1
 MAX_PORT = 510
 """Of the switches that are not Tofinos; 511 is v1model's drop port."""
 
+USUAL_RINGS = "10.128.0.0/19"
+"""``rings`` of a switch whose program takes such."""
+
 UdpPortNumber = Annotated[int, Meta(ge=1, le=0xFFFF)]
 
 
@@ -121,6 +124,10 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     Empty: each worker gets its own copies. The switch's and the workers' network must carry
     multicast, and an Ethernet switch without IGMP snooping floods it to every host; so it is not
     on by itself.
+    """
+    rings: str = ""
+    """With mode ``transparent``: the IPv4 network of which each of a job's workers gets an address
+    in its ring, of 8,192 addresses or more; 10.128.0.0/19 unless given. Nothing else may be there.
     """
     max_window: Annotated[int, Meta(ge=0)] = 0
     """Packets in flight, a worker, instead of what suits ``target``."""

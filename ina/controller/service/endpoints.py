@@ -6,16 +6,18 @@ from collections.abc import Callable
 from ipaddress import AddressValueError, IPv4Address
 
 from ina import modes
-from ina.controller.config import Config, SwitchConfig, network_of
+from ina.controller.config import Config, SwitchConfig, network_of, rings_of
 from ina.controller.job import Job
 from ina.controller.service.answers import printable
 from ina.fabric.ports import PortRef
 from ina.protocol.addresses import is_shm_address
 from ina.protocol.bth import QP_BITS
 from ina.protocol.peer import Peer
+from ina.protocol.spec import MAX_WORKERS
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.endpoint import Endpoint
 from ina.trees.errors import JobRequestError
+from ina.trees.slots import lanes_of
 from ina.trees.tree import HostNode
 
 MAX_PROCESS_CHARS = 300
@@ -33,12 +35,19 @@ class DataPath:
         self._number = number
         self._endpoints = config.endpoints(switch)
         self._multicast = network_of(switch.multicast)
+        self._rings = rings_of(switch.rings)
 
     def results_group(self, job: Job) -> IPv4Address | None:
         """Where workers of the job may listen; None: each gets its own results."""
         if self._multicast is None or not _is_udp(job):
             return None
         return self._multicast[job.number]
+
+    def ring_address(self, job: Job, rank: int) -> IPv4Address | None:
+        """That a worker has in its ring; None: its job has none."""
+        if self._rings is None or modes.of(job.mode).framing != "ring":
+            return None
+        return self._rings[job.number * MAX_WORKERS + rank]
 
     def shm(self, job: Job) -> str:
         """Where workers of the job may attach to shared memory; empty: nowhere."""
@@ -50,13 +59,25 @@ class DataPath:
         return self._number(port), mac
 
 
-def check_speaks(where: str, job: Job, at: Endpoint) -> None:
-    """Raise :class:`JobRequestError` where a worker has not what the job's packets go to."""
-    if (at.peer.queue_pair == 0) != _is_udp(job):
-        has, wants = ("no", "one") if at.peer.queue_pair == 0 else ("one", "none")
+def check_speaks(where: str, job: Job, slots: int, at: Endpoint) -> None:
+    """Raise :class:`JobRequestError` where a worker has not what the job's packets go to.
+
+    ``slots``: the job's.
+    """
+    has = bool(at.peer.queue_pair), len(at.peer.ring_pairs)
+    in_ring = modes.of(job.mode).framing == "ring"
+    wants = not _is_udp(job) and not in_ring, 2 * lanes_of(slots) if in_ring else 0
+    if has != wants:
         raise JobRequestError(
-            f"{where}: it has {has} queue pair, and the job's mode {job.mode!r} wants {wants}"
+            f"{where}: it has {_pairs_text(*has)}, and the job's mode {job.mode!r} wants"
+            f" {_pairs_text(*wants)}"
         )
+
+
+def _pairs_text(has_one: bool, in_ring: int) -> str:
+    if in_ring:
+        return f"{in_ring} queue pairs of a ring"
+    return "a queue pair" if has_one else "no queue pair"
 
 
 def _is_udp(job: Job) -> bool:
@@ -73,8 +94,9 @@ def endpoint_of(request: pb2.JoinRequest, where: str, data: DataPath) -> Endpoin
         raise JobRequestError(f"{where}: host {address} is not one worker's address")
     if not 0 < request.udp_port < 1 << 16:
         raise JobRequestError(f"{where}: UDP port {request.udp_port} is not in 1..65535")
-    if request.queue_pair >= 1 << QP_BITS:
-        raise JobRequestError(f"{where}: queue pair {request.queue_pair} has more than 24 bits")
+    for queue_pair in (request.queue_pair, *request.ring_pairs):
+        if queue_pair >= 1 << QP_BITS:
+            raise JobRequestError(f"{where}: queue pair {queue_pair} has more than 24 bits")
     process = printable(request.process, MAX_PROCESS_CHARS)
     node = _host_node(where, request, data) if request.HasField("node") else None
     runs = _aggregator(where, request, data) if request.HasField("aggregator") else None
@@ -84,7 +106,7 @@ def endpoint_of(request: pb2.JoinRequest, where: str, data: DataPath) -> Endpoin
     else:
         port, mac = request.switch_port, None
     return Endpoint(
-        Peer(address, request.udp_port, mac, request.queue_pair),
+        Peer(address, request.udp_port, mac, request.queue_pair, tuple(request.ring_pairs)),
         port,
         process=process,
         switch=data.switch.name,

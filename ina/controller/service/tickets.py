@@ -11,6 +11,7 @@ from ina.controller.jobs.changes import Told
 from ina.controller.switches.link import data_address
 from ina.controller.switches.plan import host_entities
 from ina.modes import Mode
+from ina.protocol.ring import Ring
 from ina.rpc import controller_pb2 as pb2
 from ina.trees.mapping import Mapping as JobMapping
 from ina.trees.mapping import Part
@@ -30,7 +31,13 @@ class Tickets:
     def trees(self, job: Job, rank: int, by: JobMapping | None = None) -> list[pb2.Tree]:
         """As the worker sees them; ``by``: another mapping than the job has."""
         by = by or job.mapping
-        return [self._tree(part, rank, modes.of(by.mode)) for part in by.parts]
+        mode = modes.of(by.mode)
+        trees = [self._tree(part, rank, mode) for part in by.parts]
+        for tree, part in zip(trees, by.parts, strict=True):
+            ring = mode.ring(part, job.members, rank)
+            if ring is not None:
+                tree.ring.CopyFrom(_said(ring))
+        return trees
 
     def _tree(self, part: Part, rank: int, mode: Mode) -> pb2.Tree:
         first = part.tree.first_node(rank)
@@ -86,3 +93,14 @@ class Tickets:
             node_entities=self.node_entities(job, rank, by) if is_beside else [],
             aggregator_entities=self.aggregator_entities(job, rank, by) if is_beside else [],
         )
+
+
+def _said(ring: Ring) -> pb2.Ring:
+    return pb2.Ring(
+        address=str(ring.own),
+        next=str(ring.next),
+        previous=str(ring.previous),
+        next_pairs=ring.next_pairs,
+        previous_pairs=ring.previous_pairs,
+        first_psn=ring.first_psn,
+    )

@@ -242,7 +242,11 @@ class WorkerService(rpc.ControllerServicer):
         first = job.island or self._data_of(where, request).switch.name
         data = self._data[first]
         endpoint = endpoint_of(request, where, data)
-        check_speaks(where, job, endpoint)
+        slots = job.slots or self._coordinator.registry.usual_slots(job, first)
+        check_speaks(where, job, slots, endpoint)
+        in_ring = data.ring_address(job, request.rank)
+        if in_ring is not None:
+            endpoint = replace(endpoint, peer=replace(endpoint.peer, address=in_ring))
         # A worker that says its port has it alone: it shares memory with the switch.
         if request.takes_shared_results and not request.switch_port:
             endpoint = replace(endpoint, results_group=data.results_group(job))

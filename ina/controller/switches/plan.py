@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from ina import modes
 from ina.controller.job import Job
@@ -145,27 +146,29 @@ def _plan(
         for index in range(len(children))
     )
     group = Group(at.group, tuple(dict.fromkeys(copies)))  # each once, in order
-    members = [mode.member(at, index) for index in range(len(children))]
-    receivers = [mode.receiver(at, index, child) for index, child in enumerate(children)]
+    members = [mode.members(at, index) for index in range(len(children))]
+    receivers: list[Entry] = []
+    for index, child in enumerate(children):
+        receivers += mode.receivers(at, index, child)
     if sharing:
         results_group = endpoints[node.ranks[min(sharing)]].results_group
         assert results_group is not None
         receivers.append(rows.shared_receiver(part, results_group))
     if parent is not None:
-        receivers.append(mode.receiver(at, PARENT, parent))
+        receivers += mode.receivers(at, PARENT, parent)
         receivers += [
             rows.way_down(part, way, index, child)
             for way, (index, child) in zip(
                 tree.children_ways(node), enumerate(children), strict=True
             )
         ]
-        members.append(mode.parent_member(at, parent))
+        members.append((mode.parent_member(at, parent),))
     admit, further = mode.admission(at), mode.further(at)
     return JobPlan(
-        ((group, *receivers, *further), (admit,), tuple(members)),
+        ((group, *receivers, *further), (admit,), tuple(chain(*members))),
         endpoints,
-        {rank: (members[index],) for index, rank in enumerate(endpoints)},
-        tuple(members[len(endpoints) :]),
+        {rank: members[index] for index, rank in enumerate(endpoints)},
+        tuple(chain(*members[len(endpoints) :])),
     )
 
 
@@ -207,8 +210,9 @@ def epoch_mark(epoch: int) -> Entry:
     )
 
 
-def own_address(address: int) -> Entry:
-    """Makes the switch take packets to this IPv4 address, and ina's UDP port, for its own."""
+def own_address(address: int | str) -> Entry:
+    """Makes the switch take packets to this IPv4 address, or network, and to the UDP port of its
+    program, for its own."""
     return Entry(names.OWN_ADDRESSES, (("dst_addr", address),), names.OURS, ())
 
 

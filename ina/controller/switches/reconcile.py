@@ -28,8 +28,8 @@ class SwitchState:
     """The last epoch issued, as the switch has it (``plan.epoch_mark``); None: no such entry."""
     items: tuple[Item, ...]
     """Of jobs: all else in these tables."""
-    addresses: frozenset[int] = frozenset()
-    """IPv4 addresses that it takes for its own."""
+    addresses: frozenset[int | str] = frozenset()
+    """IPv4 addresses that it takes for its own; or networks."""
 
 
 @dataclass

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from ina import modes
 from ina.controller.change import Stage
 from ina.controller.config import SwitchConfig
 from ina.controller.job import Job, JobState
@@ -214,7 +215,7 @@ class Switch:
 
         ``state``: what it has. Returns jobs whose entries it refuses to take back.
         """
-        own = map(int, own_addresses(self.config))
+        own = modes.of(self.config.mode).own_keys(own_addresses(self.config), self.config.rings)
         await self.writer.put_addresses(own, state.addresses)
         jobs = list(jobs)
         by_number = {number: job for job in jobs for number in job.numbers}

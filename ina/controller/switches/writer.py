@@ -45,7 +45,9 @@ class JobWriter(Protocol):
         """Writes the last epoch issued; ``former`` is what the switch has, None: nothing."""
         ...
 
-    async def put_addresses(self, wanted: Iterable[int], former: Container[int]) -> None:
+    async def put_addresses(
+        self, wanted: Iterable[int | str], former: Container[int | str]
+    ) -> None:
         """Makes the switch take what is for these IPv4 addresses; ``former``: those it has."""
         ...
 
@@ -127,7 +129,7 @@ class SwitchWriter:
                     items.append(entry)
         items += [group for group in await self.session.read_groups() if group.number in GROUPS]
         own = await self.session.read_entries(names.OWN_ADDRESSES)
-        addresses = frozenset(entry.exact("dst_addr") for entry in own)
+        addresses = frozenset(dict(entry.match)["dst_addr"] for entry in own)
         return SwitchState(mark, tuple(items), addresses)
 
     async def put_mark(self, epoch: int, former: int | None) -> None:
@@ -137,7 +139,9 @@ class SwitchWriter:
         elif former != epoch:
             await self.session.modify([epoch_mark(epoch)])
 
-    async def put_addresses(self, wanted: Iterable[int], former: Container[int]) -> None:
+    async def put_addresses(
+        self, wanted: Iterable[int | str], former: Container[int | str]
+    ) -> None:
         """See :meth:`JobWriter.put_addresses`."""
         await self.insert(own_address(address) for address in wanted if address not in former)
 

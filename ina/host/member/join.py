@@ -223,6 +223,7 @@ class _Joining(Generic[L]):
                 token=self._options.token,
                 takes_shared_results=link.is_listening,
                 queue_pair=link.own.queue_pair,
+                ring_pairs=link.own.ring_pairs,
                 process=self._client.process,
                 switch=created.switch,
                 node=None

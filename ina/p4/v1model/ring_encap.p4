@@ -2,7 +2,7 @@
 // the next one of a ring. udp_encap.p4 says what the names are.
 //
 // A flow is what one worker sends to the next. Its worker's index is the flow's: a result has a copy on each,
-// in place of the packet that came on it.
+// in place of the packet that came on it. It may have several connections: each has a part of the chunks.
 
 #ifndef INA_RING_ENCAP_P4
 #define INA_RING_ENCAP_P4
@@ -21,34 +21,37 @@ const bit<8> CONGESTION_NOTIFICATION = 0x81;
 const bit<16> ETHERTYPE_VLAN = 0x8100;
 const bit<16> ETHERTYPE_SERVICE_VLAN = 0x88A8;
 
-// icrc: of the packet as it is; next_port: towards whom its flow is.
-#define ENCAP_METADATA bit<32> icrc; bit<9> next_port;
+// icrc: of the packet as it is; next_port: towards whom its flow is; queue: which of a flow's connections.
+#define ENCAP_METADATA bit<32> icrc; bit<9> next_port; bit<8> queue;
 
-// A row is of one flow: of the addresses at its ends, too, and of the receiver's queue pair.
+// A row is of one connection: of the addresses at its ends, too, and of the receiver's queue pair. A chunk's
+// packets are on connections of the same number on all flows.
 #define SENDER_KEY                                     \
     hdr.ipv4.dst_addr: exact @name("dst_addr");        \
     hdr.bth.dest_qp: exact @name("dest_qp");
-#define OF_SENDER bit<9> next_port
-#define AND_OF_SENDER , bit<9> next_port
-#define KEEP_OF_SENDER meta.next_port = next_port;
+#define OF_SENDER bit<9> next_port, bit<8> queue
+#define AND_OF_SENDER , bit<9> next_port, bit<8> queue
+#define KEEP_OF_SENDER meta.next_port = next_port; meta.queue = queue;
 #define PORT_OF_SENDER meta.next_port
 
 #define ENCAP_BYTES (BTH_BYTES + ICRC_BYTES)
 #define NOT_IN_ENCAP NOT_A_SEND
 #define DROP_REASONS ROCE_DROP_REASONS
 
-#define RECEIVER_KEY
+#define RECEIVER_KEY meta.queue: exact @name("queue");
 // What leaves on a flow is what its worker has sent, as its next one expects it, with the sum for payload:
 // from src_mac and src_addr, to the queue pair dest_qp, with the number that this chunk's packet has there.
-// All connections send chunks in order, so that is first_psn and the chunk's number; and it is at the
-// same place in its message on all: segment_mask is a message's packets, a power of two, less one.
+// All connections send their chunks in order, each 2^lane_shift-th: so that is first_psn and how many of
+// these come before. And it is at the same place in its message on all: segment_mask is a message's packets,
+// a power of two, less one, of a flow's only connection.
 // next_worker: who gets it. The end of a message asks for the acknowledgement of all before it.
 // A mark that any of the packets brought is on all: adapters slow down by these alone.
 #define ADDRESS_ACTION                                                             \
     bit<32> segments;                                                              \
     action address(bit<48> src_mac, bit<32> src_addr, bit<48> dst_mac,             \
                    bit<32> dst_addr, bit<16> src_port, bit<24> dest_qp,            \
-                   bit<24> first_psn, bit<32> segment_mask, bit<8> next_worker) {  \
+                   bit<24> first_psn, bit<8> lane_shift, bit<32> segment_mask,     \
+                   bit<8> next_worker) {                                           \
         hdr.ethernet.src_mac = src_mac;                                            \
         hdr.ethernet.dst_mac = dst_mac;                                            \
         hdr.ipv4.src_addr = src_addr;                                              \
@@ -65,7 +68,7 @@ const bit<16> ETHERTYPE_SERVICE_VLAN = 0x88A8;
         hdr.bth.dest_qp = dest_qp;                                                 \
         hdr.bth.ack_request = 0;                                                   \
         hdr.bth.reserved = 0;                                                      \
-        hdr.bth.psn = first_psn + hdr.ina.seq[23:0];                               \
+        hdr.bth.psn = first_psn + (hdr.ina.seq >> lane_shift)[23:0];               \
         hdr.ina.worker = next_worker;                                              \
         segments = segment_mask;                                                   \
     }

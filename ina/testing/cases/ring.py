@@ -23,6 +23,8 @@ from ina.testing.frames import SWITCH_MAC, PortFrame
 from ina.testing.state import forward, job_entry, job_group, worker_mac
 from ina.testing.wrapping import network_row
 
+FIRST_QUEUE = 3
+"""Number of a flow's first connection; any will do."""
 _VIRTUAL_MAC = 0x0200_0000_0099
 """What workers take for the MAC address of each other."""
 _PLACES = (Opcode.RC_SEND_FIRST, Opcode.RC_SEND_MIDDLE, Opcode.RC_SEND_LAST)
@@ -37,6 +39,13 @@ class Ring:
     """The workers as they follow each other."""
     segments: int = 1
     """Packets of a message."""
+    lane_bits: int = 0
+    """Of a chunk's number, the lowest ones: which of a flow's connections it is on."""
+
+    @property
+    def lanes(self) -> range:
+        """The connections of each flow."""
+        return range(1 << self.lane_bits)
 
     def next(self, worker: int) -> int:
         """Whom a worker sends to."""
@@ -51,14 +60,14 @@ class Ring:
         return self.them.job.workers[worker]
 
     @staticmethod
-    def qp(worker: int, *, sends: bool) -> int:
+    def qp(worker: int, lane: int = 0, *, sends: bool) -> int:
         """A worker's queue pair: to the next one, or from the one before."""
-        return 0x00_0100 + 0x10 * worker + (8 if sends else 0)
+        return 0x00_0100 + 0x10 * worker + (8 if sends else 0) + lane
 
     @staticmethod
-    def first_psn(worker: int) -> int:
+    def first_psn(worker: int, lane: int = 0) -> int:
         """Of the first chunk, on the worker's flow: some wrap around early."""
-        return 0xFF_FFFE - 1001 * worker
+        return 0xFF_FFFE - 1001 * worker + 17 * lane & 0xFF_FFFF
 
     # -- rows --
 
@@ -72,10 +81,10 @@ class Ring:
         """What the controller installs, the members last; without the addresses."""
         return (
             self.group,
-            *map(self.receiver, self.order),
-            *map(self.reply, self.order),
+            *(self.receiver(it, lane) for it in self.order for lane in self.lanes),
+            *(self.reply(it, lane) for it in self.order for lane in self.lanes),
             job_entry(self.them.job),
-            *map(self.member, self.order),
+            *(self.member(it, lane) for it in self.order for lane in self.lanes),
         )
 
     @property
@@ -94,23 +103,24 @@ class Ring:
         copies = tuple((self.at(self.next(it)).port, it + 1) for it in self.order)
         return Group(job_group(self.them.job.number), copies)
 
-    def member(self, worker: int) -> Entry:
+    def member(self, worker: int, lane: int = 0) -> Entry:
         """Lets a flow's packets in."""
         job, to = self.them.job, self.next(worker)
         match = (
             ("ingress_port", self.at(worker).port),
             ("src_addr", self.at(worker).ipv4),
             ("dst_addr", self.at(to).ipv4),
-            ("dest_qp", self.qp(to, sends=False)),
+            ("dest_qp", self.qp(to, lane, sends=False)),
             ("job", job.number),
             ("epoch", job.epoch % (1 << EPOCH_BITS)),
             ("worker", worker),
             ("kind", int(Kind.CONTRIBUTION)),
         )
-        params = (("worker_bit", 1 << worker), ("next_port", self.at(to).port))
+        port, queue = ("next_port", self.at(to).port), ("queue", FIRST_QUEUE + lane)
+        params = (("worker_bit", 1 << worker), port, queue)
         return Entry(names.MEMBERS, match, names.ADMIT_MEMBER, params)
 
-    def receiver(self, worker: int) -> Entry:
+    def receiver(self, worker: int, lane: int = 0) -> Entry:
         """How a flow's packets leave."""
         to = self.next(worker)
         params = (
@@ -119,22 +129,24 @@ class Ring:
             ("dst_mac", worker_mac(self.at(to))),
             ("dst_addr", self.at(to).ipv4),
             ("src_port", self._source_port(worker)),
-            ("dest_qp", self.qp(to, sends=False)),
-            ("first_psn", self.first_psn(worker)),
+            ("dest_qp", self.qp(to, lane, sends=False)),
+            ("first_psn", self.first_psn(worker, lane)),
+            ("lane_shift", self.lane_bits),
             ("segment_mask", self.segments - 1),
             ("next_worker", to),
         )
-        match = (("job", self.them.job.number), ("worker", worker))
+        queue = ("queue", FIRST_QUEUE + lane)
+        match = (("job", self.them.job.number), ("worker", worker), queue)
         return Entry(names.RECEIVERS, match, names.ADDRESS, params)
 
-    def reply(self, worker: int) -> Entry:
+    def reply(self, worker: int, lane: int = 0) -> Entry:
         """Lets through what the next worker says to this one."""
         to = self.next(worker)
         match = (
             ("ingress_port", self.at(to).port),
             ("src_addr", self.at(to).ipv4),
             ("dst_addr", self.at(worker).ipv4),
-            ("dest_qp", self.qp(worker, sends=True)),
+            ("dest_qp", self.qp(worker, lane, sends=True)),
         )
         params = (
             ("port", self.at(worker).port),
@@ -151,10 +163,11 @@ class Ring:
         place = seq % self.segments
         opcode = _PLACES[0 if place == 0 else 2 if place == self.segments - 1 else 1]
         opcode = Opcode.RC_SEND_ONLY if self.segments == 1 else opcode
+        lane, number = seq % len(self.lanes), seq >> self.lane_bits
         return Bth(
             opcode,
-            self.qp(self.next(worker), sends=False),
-            (self.first_psn(worker) + seq) % (1 << 24),
+            self.qp(self.next(worker), lane, sends=False),
+            (self.first_psn(worker, lane) + number) % (1 << 24),
             ack_request=int(place == self.segments - 1),
         )
 
@@ -248,8 +261,9 @@ def ring(
     *,
     order: Sequence[int] | None = None,
     segments: int = 1,
+    lane_bits: int = 0,
     **of_team: Any,
 ) -> Ring:
     """Of ``size`` workers, as they are numbered, or in another ``order``."""
     them = team(values, size, **of_team)
-    return Ring(them, tuple(range(size) if order is None else order), segments)
+    return Ring(them, tuple(range(size) if order is None else order), segments, lane_bits)

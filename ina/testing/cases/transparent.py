@@ -116,6 +116,26 @@ def messages(values: int) -> Iterator[Case]:
         (*of_two.round(6), *of_two.round(7)),
         tally(of_two.them, contributions=4, results=2),
     )
+    on_two = ring(values, 3, lane_bits=1)
+    yield _case(
+        "message/on-two-connections",
+        "A flow has two, for even chunks and odd ones: each has its queue pair and its numbers.",
+        on_two,
+        tuple(step for seq in (0, 1, 3, 2, 4, 5) for step in on_two.round(seq)),
+        tally(on_two.them, contributions=18, results=6),
+    )
+    yield _case(
+        "message/again-on-the-second",
+        "What is sent again is answered on its connection.",
+        on_two,
+        (
+            *on_two.round(1),
+            on_two.sends(2, 1, on_two.them.ones()).gives(
+                on_two.replay(2, 1, [3] * on_two.them.values)
+            ),
+        ),
+        tally(on_two.them, contributions=3, results=1, replays=1),
+    )
     yield _case(
         "message/out-of-order",
         "A later packet of a message is complete first: it says so by its number.",

@@ -156,7 +156,7 @@ class RecordingSwitch:
         self.items: list[Item] = []
         self.addresses: tuple[int, ...] = ()
 
-    async def put_addresses(self, wanted: Iterable[int], former: Iterable[int]) -> None:
+    async def put_addresses(self, wanted: Iterable[int | str], former: Iterable[int | str]) -> None:
         self.addresses = tuple(wanted)
 
     async def install(self, plan: JobPlan, cleared: Sequence[int], epoch: int) -> None:
