@@ -36,7 +36,9 @@ class ObedientSwitch:
         """Remembers it."""
         self.mark = epoch
 
-    async def put_addresses(self, wanted: Iterable[int], former: Container[int]) -> None:
+    async def put_addresses(
+        self, wanted: Iterable[int | str], former: Container[int | str]
+    ) -> None:
         """Not needed: no packet comes."""
 
     async def insert(self, items: Iterable[Item]) -> None:

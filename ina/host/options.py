@@ -30,8 +30,8 @@ class WorkerOptions:
     """How many to ask for, both versions; 0: the controller's default."""
     mode: str = ""
     """One of ina.modes: ``pool``, slots of its own; ``shared``, slots that jobs share; ``stream``,
-    slots of its own, and blocks of zeros are skipped; ``roce``, slots of its own, over RoCEv2;
-    empty: as others ask, or as the controller's configuration has it."""
+    slots of its own, and blocks of zeros are skipped; ``roce`` and ``transparent``, slots of its
+    own, over RoCEv2; empty: as others ask, or as the controller's configuration has it."""
     verify: Verify | None = None
     """Of the sums: ``off``, ``accidents`` or ``keyed``; None: as others ask, or as is usual."""
     token: str = ""

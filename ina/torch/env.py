@@ -12,8 +12,9 @@ INA_MODE               ``pool``, slots of the job's own; ``shared``, slots that 
                        aggregator above the switch, which rank 0 runs where the controller has none;
                        see docs/shared_slots.md; ``stream``, of the first, blocks that are zero on
                        all ranks are skipped, see docs/fewer_bytes.md; ``roce``, of the first, its
-                       packets are RoCEv2's, see docs/roce.md. Unset: as the controller's
-                       configuration has it; with the embedded switch ``pool``.
+                       packets are RoCEv2's, and ``transparent``, round a ring, see docs/roce.md.
+                       Unset: as the controller's configuration has it; with the embedded switch
+                       ``pool``.
 INA_PRIORITY           importance of the job, an integer; higher wins. Default 0.
 INA_DEADLINE           when the job is to have ended, for controllers whose memory policy goes by
                        that: seconds from now, or a time, as ``2026-11-25T18:00:00+01:00``.

@@ -39,7 +39,10 @@ def workers(
 
 
 @pytest.mark.parametrize("mode", [names.ROCE, names.TRANSPARENT])
-@pytest.mark.parametrize("values", builds_of(names.ROCE))
+@pytest.mark.parametrize(
+    "values",
+    [it if it == 248 else pytest.param(it, marks=pytest.mark.long) for it in builds_of(names.ROCE)],
+)
 @pytest.mark.parametrize(("count", "loss"), [(2, 0.0), (4, 0.03)])
 def test_sums_have_the_bits_of_plain_udp(mode: str, values: int, count: int, loss: float) -> None:
     parts = {

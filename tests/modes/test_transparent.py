@@ -1,4 +1,4 @@
-"""Mode transparent: rows by flow, of a ring; no job can have it yet, and all say so."""
+"""Mode transparent: rows by connection, of a ring, and what its workers are told."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any, cast
 import pytest
 
 from ina import modes
+from ina.controller.config import make_config
+from ina.controller.errors import ConfigError
 from ina.controller.job import Job, JobSpec
 from ina.controller.switches.plan import plan_job
 from ina.modes.site import Asking, Site
 from ina.p4 import compiled, names
 from ina.p4.builds import builds_of
-from ina.p4.catalogue import PROGRAMS
 from ina.protocol.bth import Bth, Opcode
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.peer import Peer
@@ -37,16 +38,53 @@ def summed_at(*nodes: Node) -> Forest:
     return forest_of(Tree(nodes))
 
 
-def test_hosts_are_not_said_to_speak_it() -> None:
-    assert names.TRANSPARENT not in modes.names()
-    assert MODE in modes.every()
+def test_a_switch_takes_its_packets_alone() -> None:
+    assert names.TRANSPARENT in modes.names()
+    for it in modes.every():
+        takes = modes.sums(it, names.TRANSPARENT, shares_slots=False)
+        assert takes == (it is MODE)
+    assert not modes.sums(MODE, names.ROCE, shares_slots=False)
 
 
-def test_no_controller_writes_its_rows() -> None:
-    of_it = [can for it, can in PROGRAMS.items() if it.mode == names.TRANSPARENT]
-    assert [MODE.is_written_to(can) for can in of_it] == [False] * 3
-    assert MODE.runs_on(program=names.TRANSPARENT, shares_slots=False)
-    assert not MODE.runs_on(program=names.ROCE, shares_slots=False)
+@pytest.mark.parametrize(
+    ("rings", "said"),
+    [
+        ("10.0.0.0/20", "10.0.0.0/20 has 4096 addresses: jobs may have 8192"),
+        ("10.0.0.1/19", "is not an IPv4 network"),
+        ("224.0.0.0/8", "is no network of hosts"),
+    ],
+)
+def test_which_networks_rings_may_have(rings: str, said: str) -> None:
+    document = {"switch": {"mode": names.TRANSPARENT}, "jobs": {"mode": names.TRANSPARENT}}
+    switch = make_config(document, "test").switch
+    assert (switch.rings, switch.values, switch.data_udp_port) == ("10.128.0.0/19", 248, 4791)
+    document["switch"]["rings"] = rings
+    with pytest.raises(ConfigError, match=said):
+        make_config(document, "test")
+    with pytest.raises(ConfigError, match=r"rings: only with mode 'transparent'"):
+        make_config({"switch": {"rings": "10.0.0.0/19"}}, "test")
+
+
+def test_workers_are_told_what_the_rows_have() -> None:
+    """Each sends to where its flow's row of members has it, and says what came to who sends."""
+    made = job()
+    (part,) = made.mapping.parts
+    rings = {rank: MODE.ring(part, made.members, rank) for rank in range(4)}
+    for row in of_table(names.MEMBERS):
+        ring = rings[row.exact("worker")]
+        assert ring is not None
+        assert row.exact("src_addr") == int(ring.own)
+        assert row.exact("dst_addr") == int(ring.next)
+        assert ring.next_pairs[row.param("queue")] == row.exact("dest_qp")
+    replies = {(row.exact("src_addr"), row.exact("dst_addr"), row.exact("dest_qp"))
+               for row in of_table(names.REPLIES)}  # fmt: skip
+    for ring in rings.values():
+        assert ring is not None
+        said = {(int(ring.own), int(ring.previous), pair) for pair in ring.previous_pairs}
+        assert len(said) == LANES
+        assert said <= replies
+    psns = {(row.param("first_psn"), row.param("lane_shift")) for row in of_table(names.RECEIVERS)}
+    assert psns == {(ring_psn(EPOCH), LANES.bit_length() - 1)}
 
 
 def test_one_switch_sums() -> None:
@@ -70,8 +108,10 @@ PORTS = (2, 1, 2, 1)
 NEXT = {1: 3, 3: 0, 0: 2, 2: 1}
 """Ranks behind one port are neighbours."""
 EPOCH, VALUES = 5, 64
+LANES = 2
 GETS, SENDS = 0x100, 0x200
-"""Queue pairs, and on by rank."""
+"""Queue pairs of lane 0, and on by rank; of lane 1 so many further on."""
+ANOTHER_LANE = 0x1000
 
 
 def address(rank: int) -> IPv4Address:
@@ -83,8 +123,9 @@ def job() -> Job:
     memory = {"leaf": SlotRange(64, 64, 64)}
     made = Job(JobSpec("j", 4), 7, 0.0, placed_over(forest, memory, 7, EPOCH, mode=MODE.name))
     for rank, port in enumerate(PORTS):
-        pairs = SENDS + rank, GETS + rank
-        peer = Peer(address(rank), 4000 + rank, 0x0C_0000 + rank, ring_pairs=pairs)
+        pairs = [pair + ANOTHER_LANE * lane for pair in (SENDS, GETS) for lane in range(LANES)]
+        pairs = [pair + rank for pair in pairs]
+        peer = Peer(address(rank), 4000 + rank, 0x0C_0000 + rank, ring_pairs=tuple(pairs))
         made.members[rank] = Endpoint(peer, port)
     return made
 
@@ -142,7 +183,9 @@ def switch() -> ModelDevice:
 
 def sent(rank: int, seq: int, values: list[int]) -> tuple[int, bytes]:
     header = Header(job=7, epoch=EPOCH, worker=rank, slot=seq % 64, seq=seq, value_count=VALUES)
-    bth = Bth(Opcode.RC_SEND_ONLY, GETS + NEXT[rank], ring_psn(EPOCH) + seq, ack_request=1)
+    lane, number = seq % LANES, seq // LANES
+    to = GETS + ANOTHER_LANE * lane + NEXT[rank]
+    bth = Bth(Opcode.RC_SEND_ONLY, to, ring_psn(EPOCH) + number, ack_request=1)
     frame = RoceFrame(
         bth, encode(header, values), int(address(rank)), int(address(NEXT[rank])), src_udp=0xC001
     )
@@ -151,8 +194,8 @@ def sent(rank: int, seq: int, values: list[int]) -> tuple[int, bytes]:
 
 def test_each_gets_the_sum_from_the_one_before_it(switch: ModelDevice) -> None:
     for rank in range(3):
-        assert switch.process([sent(rank, 1, [rank] * VALUES)]) == []
-    left = switch.process([sent(3, 1, [3] * VALUES)])
+        assert switch.process([sent(rank, 5, [rank] * VALUES)]) == []
+    left = switch.process([sent(3, 5, [3] * VALUES)])
     assert len(left) == 4
     by_receiver = {decode_frame(data).dst_ipv4: (port, decode_frame(data)) for port, data in left}
     for rank, to in NEXT.items():
@@ -164,11 +207,11 @@ def test_each_gets_the_sum_from_the_one_before_it(switch: ModelDevice) -> None:
             int(address(rank)),
         )
         assert frame.src_mac == 0x0200_0A07_0001 + rank
-        usual = Bth(Opcode.RC_SEND_ONLY, GETS + to, ring_psn(EPOCH) + 1, ack_request=1)
-        assert frame.bth == usual
+        pair = GETS + ANOTHER_LANE + to  # chunk 5 is the third on the second connection
+        assert frame.bth == Bth(Opcode.RC_SEND_ONLY, pair, ring_psn(EPOCH) + 2, ack_request=1)
         assert (header.kind, header.worker, header.contributors) == (Kind.RESULT, to, 0b1111)
         assert set(values.tolist()) == {6}
-    ((port, again),) = switch.process([sent(2, 1, [9] * VALUES)])
+    ((port, again),) = switch.process([sent(2, 5, [9] * VALUES)])
     header, values = decode(decode_frame(again).payload)
     assert (port, header.worker, header.flags) == (PORTS[1], 1, Flag.REPLAY)
     assert set(values.tolist()) == {6}

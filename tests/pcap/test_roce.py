@@ -97,7 +97,7 @@ def test_a_wrong_icrc_is_said_and_counted(
     )
     assert run(["pcap", "decode", "--json", "--worker", "1", str(file)]) == 0
     first = json.loads(capsys.readouterr().out.splitlines()[0])
-    assert first["roce"] == {
+    assert first["rocev2"] == {
         "opcode": "UC_SEND_ONLY",
         "dest_qp": 0x80_0401,
         "psn": 1,

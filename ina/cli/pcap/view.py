@@ -130,7 +130,7 @@ def packet_document(packet: Packet, values: bool = True) -> dict[str, Any]:
         "ecn": sent.ecn,
         "problem": packet.problem,
         "cut": packet.cut,
-        "roce": None if packet.send is None else send_document(packet.send),
+        "rocev2": None if packet.send is None else send_document(packet.send),
     }
     if packet.header is not None:
         document |= header_document(packet.header)

@@ -154,7 +154,7 @@ class RecordingSwitch:
         self.busy = False
         self.mark: int | None = None
         self.items: list[Item] = []
-        self.addresses: tuple[int, ...] = ()
+        self.addresses: tuple[int | str, ...] = ()
 
     async def put_addresses(self, wanted: Iterable[int | str], former: Iterable[int | str]) -> None:
         self.addresses = tuple(wanted)
