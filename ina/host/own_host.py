@@ -12,9 +12,9 @@ from ina.host.member.join import JoinRequest
 from ina.host.node import NodePlace
 from ina.host.own_addresses import own_addresses, towards
 from ina.host.shm import ShmLink
+from ina.host.ticket import lanes_of
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
 from ina.rpc import controller_pb2 as pb2
-from ina.trees.slots import lanes_of
 
 
 class RealHost:

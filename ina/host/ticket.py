@@ -40,6 +40,11 @@ def check_world(rank: int, world_size: int) -> None:
         raise WorldSizeError(f"rank {rank}: must be 0..{world_size - 1}")
 
 
+def lanes_of(slots: int) -> int:
+    """W: half of a job's slots, both versions together, rounded down to a power of two."""
+    return 1 << (slots.bit_length() - 2)
+
+
 @dataclass(frozen=True)
 class Ticket:
     """One worker's place in one job, as the controller gives it. Immutable and picklable."""
@@ -93,8 +98,8 @@ class Ticket:
 
     @property
     def lanes(self) -> int:
-        """W: half of the slots, rounded down to a power of two."""
-        return 1 << (self.slots.bit_length() - 2)
+        """See :func:`lanes_of`."""
+        return lanes_of(self.slots)
 
     @property
     def is_at_one_switch(self) -> bool:

@@ -30,7 +30,6 @@ ABOUT_ONE = {
     "ina/sim/draw_streams.py": "draws jobs of streams in place of jobs that have slots alone",
     "ina/sim/windows/slots.py": "windows of jobs that share slots",
     "ina/testing/cases/roce.py": "conformance cases of what RoCEv2 has around a packet",
-    "ina/cli/pcap/view.py": "shows what RoCEv2 has around a packet, in a document of that name",
     "ina/testing/cases/ring.py": "a ring's rows and frames, for the cases of mode transparent",
     "ina/testing/cases/sends.py": "conformance cases of what both modes have around a packet",
     "ina/testing/cases/transparent.py": "conformance cases of rings of workers",
