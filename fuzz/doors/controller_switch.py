@@ -36,6 +36,9 @@ class ObedientSwitch:
         """Remembers it."""
         self.mark = epoch
 
+    async def put_passing(self, wanted: Sequence[Entry], former: Sequence[Entry]) -> None:
+        """Not needed: no packet comes."""
+
     async def put_addresses(
         self, wanted: Iterable[int | str], former: Container[int | str]
     ) -> None:

@@ -154,6 +154,14 @@ class Mode:
         """The node's port by which the copy of a result leaves that has a child's index."""
         return at.children[index].port
 
+    closed_tables: tuple[str, ...] = ()
+    """Of its program: of rows that are no job's, and let something through. None may be there that
+    the configuration does not have."""
+
+    def passing(self, bystanders: Sequence[str]) -> tuple[Entry, ...]:
+        """Rows of those; ``bystanders``: networks, of ``[switch]``."""
+        return ()
+
     def own_keys(self, addresses: Sequence[IPv4Address], rings: str) -> tuple[int | str, ...]:
         """Keys of the table of what is for a switch itself.
 

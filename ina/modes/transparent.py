@@ -38,7 +38,8 @@ class Transparent(Mode):
     name = names.TRANSPARENT
     framing = "ring"
     drop_reasons = ROCE_DROP_REASONS
-    switch_keys = ("rings",)
+    switch_keys = ("rings", "bystanders")
+    closed_tables = (names.BYSTANDERS,)
     has_trees = False
     is_striped = False
     may_change = False
@@ -107,6 +108,12 @@ class Transparent(Mode):
             match = (("job", at.part.number), ("worker", index), ("queue", lane))
             found.append(Entry(names.RECEIVERS, match, names.ADDRESS, params))
         return tuple(found)
+
+    def passing(self, bystanders: Sequence[str]) -> tuple[Entry, ...]:
+        """Who gets other RoCEv2 traffic."""
+        return tuple(
+            Entry(names.BYSTANDERS, (("dst_addr", network),), names.PASS) for network in bystanders
+        )
 
     def own_keys(self, addresses: Sequence[IPv4Address], rings: str) -> tuple[int | str, ...]:
         """Workers' addresses in their rings; the switch is at none that they know."""

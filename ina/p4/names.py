@@ -28,6 +28,7 @@ OWN_ADDRESSES_TOTAL: Final = 16  # at which the switch itself is reached
 SLOTS_TOTAL: Final = 8192  # slots of the whole switch, physical indices 0..8191
 JOBS_TOTAL: Final = 256  # length of the per-job counters; also the size of JOBS
 MEMBERS_TOTAL: Final = 4096  # workers of all jobs
+FLOWS_TOTAL: Final = 32768  # mode "transparent": lanes of all jobs' workers
 
 # Key: dst_addr. No entry: no packet is for this switch. Mode "transparent": LPM, the networks of
 # rings.
@@ -36,6 +37,7 @@ OURS: Final = "PoolIngress.ours"
 # Mode "transparent". Other RoCEv2 traffic than that of rings: without an entry none passes. Key:
 # dst_addr (LPM), of no network that overlaps one of rings.
 BYSTANDERS: Final = "PoolIngress.bystanders"
+BYSTANDERS_TOTAL: Final = 1024
 # Acknowledgements of rings' workers. Keys: ingress_port, src_addr, dst_addr, dest_qp.
 REPLIES: Final = "PoolIngress.replies"
 PASS: Final = "PoolIngress.pass"

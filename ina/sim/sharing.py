@@ -79,7 +79,7 @@ def _check_switch(scenario: Scenario, topology: Topology) -> None:
         if not 0 <= value <= most:
             raise ScenarioError(f"switch.{key} = {value}: want 0 to {most}")
     for mode in modes.every():
-        for key in mode.switch_keys:
+        for key in _KEYS.keys() & set(mode.switch_keys):
             if getattr(switch, _KEYS[key]) and key not in modes.of(switch.mode).switch_keys:
                 raise ScenarioError(f"switch.{_KEYS[key]}: only with switch.mode = {mode.name!r}")
     for name in switch.aggregators:

@@ -209,9 +209,12 @@ def test_sizes(info: ProgramInfo, mode: str) -> None:
     sizes = {table.name: table.size for table in info.tables}
     assert sizes[names.JOBS] == names.JOBS_TOTAL
     per_member = (names.MEMBERS, names.RECEIVERS, names.CHILDREN)
-    assert {sizes[table] for table in per_member} == {names.MEMBERS_TOTAL}
+    most = names.FLOWS_TOTAL if mode == names.TRANSPARENT else names.MEMBERS_TOTAL
+    assert {sizes[table] for table in per_member} == {most}
     assert sizes[names.OWN_ADDRESSES] == names.OWN_ADDRESSES_TOTAL
-    assert mode != names.TRANSPARENT or sizes[names.REPLIES] == names.MEMBERS_TOTAL
+    if mode == names.TRANSPARENT:
+        assert sizes[names.REPLIES] == names.FLOWS_TOTAL
+        assert sizes[names.BYSTANDERS] == names.BYSTANDERS_TOTAL
     assert {register.size for register in info.registers} == {names.SLOTS_TOTAL}
 
 

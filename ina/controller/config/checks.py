@@ -307,6 +307,7 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
         rings_of(switch.rings)
     except ValueError as error:
         found.append((f"{key}.rings", str(error)))
+    found += [(f"{key}.bystanders", problem) for problem in bystander_problems(switch)]
     if builds:
         found += [(f"{key}.{name}", problem) for name, problem in mode_problems(switch)]
     of_target = _tofino_problems if switch.is_tofino else _other_switch_problems
@@ -420,6 +421,24 @@ def mode_problems(switch: SwitchConfig) -> Iterator[Problem]:
                 yield key, f"only with mode {mode.name!r}, and the switch's is {switch.mode!r}"
     if names.SLOTS_TOTAL - switch.slots_shared < 2:
         yield "shared_slots", f"{switch.slots_shared}: leave 2 of {names.SLOTS_TOTAL} to other jobs"
+
+
+def bystander_problems(switch: SwitchConfig) -> Iterator[str]:
+    """Of the networks that get RoCEv2 traffic which is not of rings."""
+    try:
+        rings = rings_of(switch.rings)
+    except ValueError:  # that is said elsewhere
+        rings = None
+    for text in switch.bystanders:
+        try:
+            network = IPv4Network(text)
+        except ValueError as error:
+            yield f"{text!r} is not an IPv4 network: {error}"
+            continue
+        if rings is not None and network.overlaps(rings):
+            yield f"{text} overlaps {rings}, which is rings'"
+    if len(switch.bystanders) > names.BYSTANDERS_TOTAL:
+        yield f"{len(switch.bystanders)} networks: at most {names.BYSTANDERS_TOTAL}"
 
 
 def aggregator_problems(config: Config) -> Iterator[Problem]:

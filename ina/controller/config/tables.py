@@ -78,6 +78,9 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     aggregator: bool = False
     """With mode ``shared``: whether it can make the results of such jobs, with slots of their own
     in the other part of its memory, where it is the root of their trees."""
+    bystanders: tuple[str, ...] = ()
+    """With mode ``transparent``: the IPv4 networks that get other RoCEv2 traffic across it. To all
+    else it lets none through."""
     target: Literal["soft", "bmv2", "tofino", "tofino2"] = "soft"
     """What kind of switch it is: it decides the default of ``values``, how many packets in flight
     its queues bear, and what its ports can be."""

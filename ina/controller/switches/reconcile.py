@@ -30,6 +30,8 @@ class SwitchState:
     """Of jobs: all else in these tables."""
     addresses: frozenset[int | str] = frozenset()
     """IPv4 addresses that it takes for its own; or networks."""
+    passing: tuple[Entry, ...] = ()
+    """Rows that let something through which is no job's (``Mode.passing``)."""
 
 
 @dataclass

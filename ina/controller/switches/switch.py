@@ -216,6 +216,8 @@ class Switch:
         ``state``: what it has. Returns jobs whose entries it refuses to take back.
         """
         own = modes.of(self.config.mode).own_keys(own_addresses(self.config), self.config.rings)
+        passing = modes.of(self.config.mode).passing(self.config.bystanders)
+        await self.writer.put_passing(passing, state.passing)
         await self.writer.put_addresses(own, state.addresses)
         jobs = list(jobs)
         by_number = {number: job for job in jobs for number in job.numbers}

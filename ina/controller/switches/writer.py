@@ -51,6 +51,10 @@ class JobWriter(Protocol):
         """Makes the switch take what is for these IPv4 addresses; ``former``: those it has."""
         ...
 
+    async def put_passing(self, wanted: Sequence[Entry], former: Sequence[Entry]) -> None:
+        """Lets through what these rows say, and nothing else; ``former``: those it has."""
+        ...
+
     async def insert(self, items: Iterable[Item]) -> None:
         """Puts items in place, in their order."""
         ...
@@ -103,6 +107,7 @@ class SwitchWriter:
         """``mode``: of the program that it runs."""
         self._session = session
         self.drop_reasons = tuple(modes.of(mode).drop_reasons)
+        self._closed = modes.of(mode).closed_tables
         self._counters = names.job_counters(mode)
         self._tables = names.job_tables(mode)
 
@@ -130,7 +135,10 @@ class SwitchWriter:
         items += [group for group in await self.session.read_groups() if group.number in GROUPS]
         own = await self.session.read_entries(names.OWN_ADDRESSES)
         addresses = frozenset(dict(entry.match)["dst_addr"] for entry in own)
-        return SwitchState(mark, tuple(items), addresses)
+        passing: list[Entry] = []
+        for table in self._closed:
+            passing += await self.session.read_entries(table)
+        return SwitchState(mark, tuple(items), addresses, tuple(passing))
 
     async def put_mark(self, epoch: int, former: int | None) -> None:
         """Writes the last epoch issued; ``former`` is what the switch has, None: nothing."""
@@ -144,6 +152,12 @@ class SwitchWriter:
     ) -> None:
         """See :meth:`JobWriter.put_addresses`."""
         await self.insert(own_address(address) for address in wanted if address not in former)
+
+    async def put_passing(self, wanted: Sequence[Entry], former: Sequence[Entry]) -> None:
+        """See :meth:`JobWriter.put_passing`. What is too much goes first."""
+        wants, has = ({(it.table, it.match) for it in them} for them in (wanted, former))
+        await self.delete(it for it in former if (it.table, it.match) not in wants)
+        await self.insert(it for it in wanted if (it.table, it.match) not in has)
 
     async def insert(self, items: Iterable[Item]) -> None:
         """Puts items in place: their order matters, but not within a table."""

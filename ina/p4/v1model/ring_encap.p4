@@ -21,6 +21,10 @@ const bit<8> CONGESTION_NOTIFICATION = 0x81;
 const bit<16> ETHERTYPE_VLAN = 0x8100;
 const bit<16> ETHERTYPE_SERVICE_VLAN = 0x88A8;
 
+// A row is of one connection: a worker has one for each lane.
+#undef MEMBERS_TOTAL
+#define MEMBERS_TOTAL 32768
+
 // icrc: of the packet as it is; next_port: towards whom its flow is; queue: which of a flow's connections.
 #define ENCAP_METADATA bit<32> icrc; bit<9> next_port; bit<8> queue;
 

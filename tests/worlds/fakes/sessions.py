@@ -156,6 +156,9 @@ class RecordingSwitch:
         self.items: list[Item] = []
         self.addresses: tuple[int | str, ...] = ()
 
+    async def put_passing(self, wanted: Sequence[Entry], former: Sequence[Entry]) -> None:
+        self.passing = tuple(wanted)
+
     async def put_addresses(self, wanted: Iterable[int | str], former: Iterable[int | str]) -> None:
         self.addresses = tuple(wanted)
 
