@@ -8,6 +8,7 @@
 // acknowledgement may be lost, until a later one says the same of all.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +25,10 @@ inline std::uint32_t psn_after(std::uint32_t psn, std::uint32_t from) {
 }
 
 struct ReliableLimits {
-    std::int64_t timeout_ns = 0;  // of silence, until all that is not acknowledged is sent again
-    std::uint32_t retries = 0;    // so often, until the connection has failed
+    // Of silence, until all that is not acknowledged is sent again. It doubles each time, five
+    // times at most: where a switch or a host is busy, and not deaf, more packets make it worse.
+    std::int64_t timeout_ns = 0;
+    std::uint32_t retries = 0;  // so often, until the connection has failed
 };
 
 class Requester {
@@ -76,11 +79,13 @@ class Requester {
             count_ = 0;
             return false;
         }
-        deadline_ns_ = now_ns + limits_.timeout_ns;
+        deadline_ns_ = now_ns + (limits_.timeout_ns << std::min(tried_, kMostDoublings));
         return true;
     }
 
   private:
+    static constexpr std::uint32_t kMostDoublings = 5;
+
     std::uint32_t oldest() const { return (next_psn_ - static_cast<std::uint32_t>(count_)); }
     void restart(std::int64_t now_ns) {
         tried_ = 0;

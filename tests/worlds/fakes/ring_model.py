@@ -17,7 +17,7 @@ from ina.protocol.codec import encode
 from ina.protocol.peer import Peer
 from ina.protocol.ring import Ring, RingNode
 from ina.protocol.roce import RoceFrame, decode_frame, encode_frame
-from ina.protocol.switch_model import Attachment, Departure
+from ina.protocol.switch_model import Attachment, Departure, SwitchModel
 from tests.worlds.fakes.udp_model import UdpModel
 
 JOB = 7
@@ -65,6 +65,13 @@ class RingModel(UdpModel):
             ticket = self.ticket(JOB, 1, rank, count)
             sessions.append(Session(ticket, link, WorkerOptions(op_timeout_s=op_timeout_s)))
         return sessions
+
+    def forget(self) -> None:
+        """Its power is lost, and its rows are back: the slots are empty."""
+        with self._lock:
+            job = self.model.jobs[JOB]
+            self.model = SwitchModel(self.slots, self.values)
+            self.model.install(job)
 
     def _receive(self, payload: bytes, port: int) -> None:
         """Only what is right is there to come: decode_frame() raises what is not."""
