@@ -31,9 +31,9 @@ _LEAST_QP, _QPS = 2, 1 << 23
 _FLOW = 0xC000  # of frames, as a NIC says it
 _TIMEOUT_NS = 50_000_000
 _RETRIES = 24
-"""A connection is silent for so long until it sends again, twice as long the next time, up to 1.6 s,
-and has failed after half a minute: others' packets wait for the slowest worker, and an adapter
-cannot tell that from loss."""
+"""A connection is silent for so long until it sends again, twice as long the next time, up to
+1.6 s, and has failed after half a minute: others' packets wait for the slowest worker, and an
+adapter cannot tell that from loss."""
 _NEVER_NS = 3_600_000_000_000
 """Of the core's own timers there: an hour."""
 

@@ -77,7 +77,9 @@ def _of(mode: str, target: str) -> Capabilities:
     return Capabilities(
         names.SLOTS_TOTAL,
         names.JOBS_TOTAL,
-        names.MEMBERS_TOTAL,
+        names.FLOWS_TOTAL // names.MAX_RING_LANES
+        if mode == names.TRANSPARENT
+        else names.MEMBERS_TOTAL,
         MAX_WORKERS,
         has_pipes=target != V1MODEL,
         trees=True,

@@ -29,6 +29,7 @@ SLOTS_TOTAL: Final = 8192  # slots of the whole switch, physical indices 0..8191
 JOBS_TOTAL: Final = 256  # length of the per-job counters; also the size of JOBS
 MEMBERS_TOTAL: Final = 4096  # workers of all jobs
 FLOWS_TOTAL: Final = 32768  # mode "transparent": lanes of all jobs' workers
+MAX_RING_LANES: Final = 256  # of each
 
 # Key: dst_addr. No entry: no packet is for this switch. Mode "transparent": LPM, the networks of
 # rings.

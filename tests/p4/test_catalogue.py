@@ -18,7 +18,8 @@ def test_each_can_what_its_p4info_says(program: ProgramId) -> None:
     info = read_p4info(find(program).p4info)
     sizes = {table.name: table.size for table in info.tables}
     can = capabilities(program)
-    assert (sizes[names.JOBS], sizes[names.MEMBERS]) == (can.jobs, can.members)
+    rows = names.MAX_RING_LANES if program.mode == names.TRANSPARENT else 1
+    assert (sizes[names.JOBS], sizes[names.MEMBERS]) == (can.jobs, can.members * rows)
     assert {register.size for register in info.registers} == {can.slots}
     actions = {action.name: action.parameters for action in info.actions}
     assert can.shares == (names.ADMIT_SHARED_JOB in actions)

@@ -10,6 +10,7 @@ from ina.controller.config import Config, SwitchConfig, network_of, rings_of
 from ina.controller.job import Job
 from ina.controller.service.answers import printable
 from ina.fabric.ports import PortRef
+from ina.p4 import names
 from ina.protocol.addresses import is_shm_address
 from ina.protocol.bth import QP_BITS
 from ina.protocol.peer import Peer
@@ -66,6 +67,11 @@ def check_speaks(where: str, job: Job, slots: int, at: Endpoint) -> None:
     """
     has = bool(at.peer.queue_pair), len(at.peer.ring_pairs)
     in_ring = modes.of(job.mode).framing == "ring"
+    if in_ring and lanes_of(slots) > names.MAX_RING_LANES:
+        raise JobRequestError(
+            f"{where}: {slots} slots, and each two of a ring have connections of their own: at most"
+            f" {2 * names.MAX_RING_LANES}"
+        )
     wants = not _is_udp(job) and not in_ring, 2 * lanes_of(slots) if in_ring else 0
     if has != wants:
         raise JobRequestError(
