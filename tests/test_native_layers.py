@@ -17,7 +17,7 @@ BELOW = {
     "congestion": set(),
     "host/recovery": {"congestion"},
     "host/core": {"congestion", "host/recovery"},
-    "host/channel": {"host/core"},
+    "host/channel": {"host/core", "switch"},
     "host/engine": {"congestion", "host/recovery", "host/core"},
     "host/transport": {"congestion", "host/core", "host/channel", "host/engine"},
     "switch": set(),

@@ -67,7 +67,9 @@ def check_mode(where: str, name: str, switch: SwitchSpec) -> None:
     except modes.UnknownModeError as error:
         raise ScenarioError(str(error)) from None
     shares_slots = program.slots_shared(switch.shared_slots) > 0
-    if not mode.runs_on(program=program.name, shares_slots=shares_slots):
+    if mode.framing != modes.Mode.framing:
+        raise ScenarioError(f"{where} {name!r}: hosts of the virtual network have no RDMA NICs")
+    if not modes.sums(mode, program.name, shares_slots=shares_slots):
         raise ScenarioError(f"{where} {name!r}: want switch.mode = {name!r}, too")
 
 
@@ -79,7 +81,7 @@ def _check_switch(scenario: Scenario, topology: Topology) -> None:
         if not 0 <= value <= most:
             raise ScenarioError(f"switch.{key} = {value}: want 0 to {most}")
     for mode in modes.every():
-        for key in _KEYS.keys() & set(mode.switch_keys):
+        for key in filter(_KEYS.__contains__, mode.switch_keys):
             if getattr(switch, _KEYS[key]) and key not in modes.of(switch.mode).switch_keys:
                 raise ScenarioError(f"switch.{_KEYS[key]}: only with switch.mode = {mode.name!r}")
     for name in switch.aggregators:

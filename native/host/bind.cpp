@@ -12,10 +12,10 @@
 #include <memory>
 #include <utility>
 
+#include "host/bind_transport.hpp"
 #include "host/channel/roce_channel.hpp"
 #include "host/channel/shm_channel.hpp"
 #include "host/channel/udp_channel.hpp"
-#include "host/owned_transport.hpp"
 
 namespace nb = nanobind;
 

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "common/bind_fields.hpp"
+#include "host/bind_transport.hpp"
 #include "host/channel/ring_channel.hpp"
 #include "host/channel/soft_roce_channel.hpp"
 #include "host/channel/udp_channel.hpp"
-#include "host/owned_transport.hpp"
 
 namespace nb = nanobind;
 

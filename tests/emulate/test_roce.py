@@ -20,7 +20,9 @@ from tests.worlds.processes.stand_ins import python
 ROCE = '[controller.switch]\nmode = "roce"\n[controller.jobs]\nmode = "roce"\n'
 
 
-@pytest.mark.parametrize("loss", ["", "loss_rate = 0.02\n"])
+@pytest.mark.parametrize(
+    "loss", ["", pytest.param("loss_rate = 0.02\n", marks=pytest.mark.long)], ids=["whole", "lossy"]
+)
 def test_racks_sum_over_rocev2_exactly(loss: str, tmp_path: Path) -> None:
     """Ranks 0 and 1 behind leaf1, 2 and 3 behind leaf2: two levels, each packet a SEND."""
     need("soft")

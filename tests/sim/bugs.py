@@ -117,9 +117,8 @@ BUGS = (
     Bug(
         "plan: the last worker is not in the group",
         "ina/controller/switches/plan.py",
-        "for index, child in enumerate(children)\n    )\n    group =",
-        "for index, child in enumerate(children[: -1 if len(children) > 1 else None])\n    )\n"
-        "    group =",
+        "for index in range(len(children))\n    )\n    group =",
+        "for index in range(max(len(children) - 1, 1))\n    )\n    group =",
     ),
     Bug(
         "plan: members of a job are let in before its slots are its own",
@@ -130,8 +129,8 @@ BUGS = (
     Bug(
         "plan: all receivers have the first one's port",
         "ina/controller/switches/plan.py",
-        "rows.receiver(at, index, child) for index, child in enumerate(children)",
-        "rows.receiver(at, index, children[0]) for index, _ in enumerate(children)",
+        "receivers += mode.receivers(at, index, child)",
+        "receivers += mode.receivers(at, index, children[0])",
     ),
     # Leases.
     Bug(

@@ -145,9 +145,9 @@ TREE_BUGS = (
     ),
     Bug(
         "tree plan: a result is taken from below",
-        "ina/controller/switches/plan.py",
-        "members.append(rows.parent_member(part, at.own_index, parent))",
-        "members.append(rows.parent_member(part, 0, parent))",
+        "ina/modes/rows.py",
+        "sender(at.part, at.own_index, parent, Kind.RESULT,",
+        "sender(at.part, 0, parent, Kind.RESULT,",
     ),
     Bug(
         "tree core: every worker has the first one's path",

@@ -185,7 +185,7 @@ def test_dead_worker_is_an_error_not_a_hang(tmp_path: Path) -> None:
         ("INA_STEPS", "-1", "INA_STEPS=-1: steps is -1: must not be negative"),
         ("INA_QUEUE_S", "1e9", "INA_QUEUE_S=1e9: queue_s is 1e+09, must be 0 to 604800 (a week)"),
         ("INA_STATS_DIR", "/no/such", "INA_STATS_DIR=/no/such: there is no such folder"),
-        ("INA_TRANSPORT", "tcp", "INA_TRANSPORT=tcp: want auto or udp or shm"),
+        ("INA_TRANSPORT", "tcp", "INA_TRANSPORT=tcp: want auto or udp or shm or roce or roce-soft"),
         ("INA_THREADS", "3", "INA_THREADS=3: want 1, 2, 4, 8, or 0 (automatic)"),
         ("INA_VERIFY", "yes", "INA_VERIFY=yes: want off or accidents or keyed"),
         ("INA_DSCP", "64", "INA_DSCP=64: want a DSCP, 0 to 63"),

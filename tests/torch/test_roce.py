@@ -16,8 +16,8 @@ SOFT = {"INA_TRANSPORT": "roce-soft", "INA_VALUES": "248"}
 @pytest.mark.parametrize(
     ("mode", "loss"),
     [
-        ("roce", "0"),
         ("transparent", "0"),
+        pytest.param("roce", "0", marks=pytest.mark.long),
         pytest.param("roce", "0.05", marks=pytest.mark.long),
         pytest.param("transparent", "0.05", marks=pytest.mark.long),
     ],
