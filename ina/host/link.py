@@ -54,6 +54,16 @@ def check_speaks(who: str, transport: str, mode: str) -> None:
         )
 
 
+def _bearing(link: UdpLink, who: str, packet_bytes: int) -> UdpLink:
+    """The same, if the first link takes such packets; else it is closed. Raises TransportError."""
+    try:
+        link.check_mtu(who, packet_bytes)
+    except TransportError:
+        link.close()
+        raise
+    return link
+
+
 def open_roce_link(
     who: str,
     transport: TransportName,
@@ -75,13 +85,7 @@ def open_roce_link(
             _log.warning("%s: RoCEv2 in software (%s): %s", who, SOFT_RDMA, error)
         else:
             return VerbsLink.open(who, switch, own_address, place, packets, packet_bytes)
-    link = SoftRoceLink.open(switch, own_host)
-    try:
-        link.check_mtu(who, packet_bytes)
-    except TransportError:
-        link.close()
-        raise
-    return link
+    return _bearing(SoftRoceLink.open(switch, own_host), who, packet_bytes)
 
 
 def open_ring_link(
@@ -98,13 +102,7 @@ def open_ring_link(
     """
     if transport == RDMA:
         raise TransportError(f"{who}: RDMA devices are not put into rings yet: {SOFT_RDMA}")
-    link = SoftRingLink.to(switch, own_host, lanes)
-    try:
-        link.check_mtu(who, packet_bytes)
-    except TransportError:
-        link.close()
-        raise
-    return link
+    return _bearing(SoftRingLink.to(switch, own_host, lanes), who, packet_bytes)
 
 
 def open_link(
@@ -137,12 +135,7 @@ def open_link(
             if transport == "shm":
                 raise
             _log.warning("%s: UDP instead of shared memory: %s", who, error)
-    link = UdpLink.open(switch, own_host)
-    try:
-        link.check_mtu(who, packet_bytes)
-    except TransportError:
-        link.close()
-        raise
+    link = _bearing(UdpLink.open(switch, own_host), who, packet_bytes)
     if results is not None:
         try:
             link.listen(results)

@@ -38,8 +38,8 @@ def forget(name: str) -> None:
 
 
 def names() -> tuple[str, ...]:
-    """Those that hosts speak; the first is that of jobs where nobody says another."""
-    return tuple(name for name, mode in _BY_NAME.items() if mode.has_hosts)
+    """All; the first is that of jobs where nobody says another."""
+    return tuple(_BY_NAME)
 
 
 def every() -> tuple[Mode, ...]:

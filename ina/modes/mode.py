@@ -61,8 +61,6 @@ class Mode:
 
     # -- what a worker of its jobs does differently --
 
-    has_hosts = True
-    """Whether workers of this version send its packets: jobs can ask for it."""
     worker: Mapping[str, Any] = MappingProxyType({})
     """Fields of the core's ``WorkerConfig``: values, so that the core knows of no modes."""
     refuses: Mapping[str, str] = MappingProxyType({})

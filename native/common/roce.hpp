@@ -1,6 +1,6 @@
 // RoCEv2 around ina's packets where a UDP socket is all there is: BTH in front, the invariant CRC
 // behind. Of what ICRC covers, IP's header and UDP's are in no datagram; they are those that ina's
-// switches write (ina/p4/v1model/distribute.p4) and that a kernel writes for a socket that is not
+// switches write (ina/p4/v1model/roce_headers.p4) and that a kernel writes for a socket that is not
 // connected: identification 0, not to be cut.
 //
 // Sources: InfiniBand Architecture Specification, volume 1, sections 9.2 and 7.8.1, annex A17; as

@@ -159,6 +159,14 @@ _LINK_LOCAL = IPv4Network("224.0.0.0/24")
 """
 
 
+def _ipv4_network(text: str) -> IPv4Network:
+    """Raises :class:`ValueError` with one line about what is wrong."""
+    try:
+        return IPv4Network(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not an IPv4 network: {error}") from None
+
+
 def rings_of(text: str) -> IPv4Network | None:
     """The network that ``switch.rings`` says; None: there is none.
 
@@ -166,10 +174,7 @@ def rings_of(text: str) -> IPv4Network | None:
     """
     if not text:
         return None
-    try:
-        network = IPv4Network(text)
-    except ValueError as error:
-        raise ValueError(f"{text!r} is not an IPv4 network: {error}") from None
+    network = _ipv4_network(text)
     if network.num_addresses < names.JOBS_TOTAL * MAX_WORKERS:
         raise ValueError(
             f"{text} has {network.num_addresses} addresses: jobs may have"
@@ -187,10 +192,7 @@ def network_of(text: str) -> IPv4Network | None:
     """
     if not text:
         return None
-    try:
-        network = IPv4Network(text)
-    except ValueError as error:
-        raise ValueError(f"{text!r} is not an IPv4 network: {error}") from None
+    network = _ipv4_network(text)
     if not network.subnet_of(_MULTICAST):
         raise ValueError(f"{text} is not within {_MULTICAST}, IPv4's multicast addresses")
     if network.overlaps(_LINK_LOCAL):
@@ -431,9 +433,9 @@ def bystander_problems(switch: SwitchConfig) -> Iterator[str]:
         rings = None
     for text in switch.bystanders:
         try:
-            network = IPv4Network(text)
+            network = _ipv4_network(text)
         except ValueError as error:
-            yield f"{text!r} is not an IPv4 network: {error}"
+            yield str(error)
             continue
         if rings is not None and network.overlaps(rings):
             yield f"{text} overlaps {rings}, which is rings'"
