@@ -17,13 +17,16 @@ BELOW = {
     "congestion": set(),
     "host/recovery": {"congestion"},
     "host/core": {"congestion", "host/recovery"},
-    "host/channel": {"host/core", "switch"},
+    "host/endpoint": {"host/core", "switch"},
+    "host/channel": {"host/core", "host/endpoint", "switch"},
     "host/engine": {"congestion", "host/recovery", "host/core"},
     "host/transport": {"congestion", "host/core", "host/channel", "host/engine"},
     "switch": set(),
-    "sim": {"congestion", "host/core", "host/engine", "switch"},
+    "sim": {"congestion", "host/core", "host/endpoint", "host/engine", "switch"},
     "sim/flows": {"sim", "switch"},
-    "testing": {"congestion", "host/recovery", "host/core", "host/channel", "switch"},
+    "testing": {
+        *("congestion", "host/recovery", "host/core", "host/endpoint", "host/channel", "switch"),
+    },
 }
 SOURCES = sorted(
     path for path in NATIVE.rglob("*.[ch]pp") if not path.name.startswith(("bind", "module"))

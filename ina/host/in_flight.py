@@ -24,6 +24,10 @@ class InFlight:
         """It has ended. Idempotent."""
         self._kept.pop(operation_id, None)
 
+    def has_pending(self) -> bool:
+        """Whether any has not ended."""
+        return any(it.state == OperationState.PENDING for it, _ in self._kept.values())
+
     def clear(self) -> None:
         """All have ended."""
         self._kept.clear()

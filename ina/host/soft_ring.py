@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ina.extension import host as native
@@ -25,9 +26,12 @@ from ina.p4.builds import ETHERNET_BYTES, IP_UDP_HEADER_BYTES
 from ina.protocol.bth import BTH_BYTES
 from ina.protocol.icrc import ICRC_BYTES
 from ina.protocol.peer import Peer
-from ina.protocol.ring import RingNode
+from ina.protocol.ring import Ring, RingNode
+from ina.protocol.roce import psn_of
 
-_LEAST_QP, _QPS = 2, 1 << 23
+LEAST_QP = 2
+"""0 and 1 are InfiniBand's own."""
+_QPS = 1 << 23
 _FLOW = 0xC000  # of frames, as a NIC says it
 _TIMEOUT_NS = 50_000_000
 _RETRIES = 24
@@ -35,20 +39,20 @@ _RETRIES = 24
 1.6 s, and has failed after half a minute: others' packets wait for the slowest worker, and an
 adapter cannot tell that from loss."""
 _NEVER_NS = 3_600_000_000_000
-"""Of the core's own timers there: an hour."""
+RING_RTO = RtoLimits(initial_ns=_NEVER_NS, min_ns=_NEVER_NS, max_ns=_NEVER_NS)
+"""Of the core there: an hour, for what is lost the connections send again."""
 
 
 class SoftRingLink(UdpLink):
     """Two connections for each lane, one either way round the ring."""
 
     around_bytes = ETHERNET_BYTES + IP_UDP_HEADER_BYTES + BTH_BYTES + ICRC_BYTES
-    # What is lost the connections send again.
-    rto = RtoLimits(initial_ns=_NEVER_NS, min_ns=_NEVER_NS, max_ns=_NEVER_NS)
+    rto = RING_RTO
 
     def __init__(self, sock: socket.socket, lanes: int) -> None:
         """Take over `sock`. `lanes`: of the job's window."""
         super().__init__(sock)
-        first = _LEAST_QP + secrets.randbelow(_QPS - _LEAST_QP - 2 * lanes)
+        first = LEAST_QP + secrets.randbelow(_QPS - LEAST_QP - 2 * lanes)
         self.own = replace(self.own, ring_pairs=tuple(range(first, first + 2 * lanes)))
 
     @classmethod
@@ -66,21 +70,30 @@ class SoftRingLink(UdpLink):
         ring = self._ring
         if ring is None:
             raise TransportError(f"{self.name}: the controller has said no place in a ring")
-        lanes = len(self.own.ring_pairs) // 2
-        own, following, previous = (
-            native.Peer(ipv4=int(address), udp_port=_FLOW)
-            for address in (ring.own, ring.next, ring.previous)
-        )
-        ends = RingEnds(
-            own=own,
-            next=following,
-            previous=previous,
-            own_out=list(self.own.ring_pairs[:lanes]),
-            own_in=list(self.own.ring_pairs[lanes:]),
-            next_in=list(ring.next_pairs),
-            previous_out=list(ring.previous_pairs),
-            first_psn=ring.first_psn,
-            limits=ReliableLimits(timeout_ns=_TIMEOUT_NS, retries=_RETRIES),
-        )
+        ends = ring_ends(ring, self.own.ring_pairs)
         fd = self._socket.fileno()
         return Transport.soft_ring(fd, ends, config, RECEIVE_BUFFER_BYTES, options)
+
+
+def ring_ends(ring: Ring, pairs: Sequence[int], messages: int = 0) -> RingEnds:
+    """Of a place in a ring, as the core is told.
+
+    `pairs`: its own queue pairs, as ``Peer.ring_pairs``. `messages`: of each connection, that were
+    sent before the first one.
+    """
+    lanes = len(pairs) // 2
+    own, following, previous = (
+        native.Peer(ipv4=int(address), udp_port=_FLOW)
+        for address in (ring.own, ring.next, ring.previous)
+    )
+    return RingEnds(
+        own=own,
+        next=following,
+        previous=previous,
+        own_out=list(pairs[:lanes]),
+        own_in=list(pairs[lanes:]),
+        next_in=list(ring.next_pairs),
+        previous_out=list(ring.previous_pairs),
+        first_psn=psn_of(messages, ring.first_psn),
+        limits=ReliableLimits(timeout_ns=_TIMEOUT_NS, retries=_RETRIES),
+    )

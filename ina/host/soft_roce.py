@@ -56,12 +56,7 @@ class SoftRoceLink(UdpLink):
         """Start to work over it, by one thread. Raises RuntimeError."""
         if not self._node.queue_pair:
             raise TransportError(f"{self.name}: the controller has said no queue pair there")
-        ends = SoftRoceEnds(
-            own=native_peer(self.own),
-            own_qp=self.own.queue_pair,
-            node=native.Peer(ipv4=int(self._node.address), udp_port=ROCE_UDP_PORT),
-            node_qp=self._node.queue_pair,
-        )
+        ends = pair_ends(self.own, self._node)
         return Transport.soft_roce(
             self._socket.fileno(), ends, self.is_on_wire, config, RECEIVE_BUFFER_BYTES, options
         )
@@ -70,3 +65,13 @@ class SoftRoceLink(UdpLink):
 def _is_on_wire(node: Peer) -> bool:
     # What is at an address of this host is a socket of its kernel's.
     return node.udp_port == ROCE_UDP_PORT and bool(why_not_own(str(node.address)))
+
+
+def pair_ends(own: Peer, node: Peer) -> SoftRoceEnds:
+    """Of a connection to a node, as the core is told; both have a queue pair."""
+    return SoftRoceEnds(
+        own=native_peer(own),
+        own_qp=own.queue_pair,
+        node=native.Peer(ipv4=int(node.address), udp_port=ROCE_UDP_PORT),
+        node_qp=node.queue_pair,
+    )

@@ -39,6 +39,7 @@ constexpr std::uint8_t kAckSyndrome = 0x1f;  // of as many as the receiver wants
 constexpr std::uint8_t kSequenceSyndrome = 0x60;  // NAK: one before has not come
 constexpr std::size_t kIpv4Bytes = 20;
 constexpr std::size_t kUdpBytes = 8;
+constexpr std::size_t kHeadersBytes = kIpv4Bytes + kUdpBytes + kBthBytes;
 
 struct Bth {
     std::uint8_t opcode = kUcSendOnly;
@@ -73,52 +74,52 @@ inline Bth bth_at(const std::uint8_t *at) {
             big_endian(at + 9, 3)};
 }
 
+// The ICRC of an IPv4 packet without options. `headers`: IPv4, UDP and BTH; `behind`: what follows
+// them, without the ICRC. Low byte first on the wire.
+inline std::uint32_t icrc_of(const std::uint8_t *headers, const std::uint8_t *behind,
+                             std::size_t bytes) {
+    constexpr std::size_t kOnes = 8;  // stand for InfiniBand's local header
+    // What changes on the way: TOS, time to live, IP's checksum and UDP's, FECN and BECN.
+    constexpr std::size_t kChanges[] = {1, 8, 10, 11, 26, 27, 32};
+    std::array<std::uint8_t, kOnes + kHeadersBytes> covered;
+    std::memset(covered.data(), 0xff, kOnes);
+    std::memcpy(covered.data() + kOnes, headers, kHeadersBytes);
+    for (const std::size_t at : kChanges) covered[kOnes + at] = 0xff;
+    const std::uint32_t crc = crc32(0xffffffff, covered.data(), covered.size());
+    return ~crc32(crc, behind, bytes);
+}
+
+// Of a packet from its IPv4 header to what stands before the ICRC.
+inline std::uint32_t icrc_of_packet(const std::uint8_t *packet, std::size_t bytes) {
+    return icrc_of(packet, packet + kHeadersBytes, bytes - kHeadersBytes);
+}
+
 // The ICRC of datagrams from one end to another. UDP ports are those of the frames, not of sockets.
 class Icrc {
   public:
     Icrc(const Peer &from, const Peer &to) {
-        std::uint8_t *const at = ones_and_headers_.data();
-        std::memset(at, 0xff, ones_and_headers_.size());
-        at[kIp] = 0x45;
-        put_big_endian(at + kIp + 4, 0x4000, 4);  // identification 0, don't fragment
-        at[kIp + 8] = 0xff;                       // time to live
-        at[kIp + 9] = 17;                         // UDP
-        put_big_endian(at + kIp + 12, from.ipv4, 4);
-        put_big_endian(at + kIp + 16, to.ipv4, 4);
-        put_big_endian(at + kUdp, from.udp_port, 2);
-        put_big_endian(at + kUdp + 2, to.udp_port, 2);
+        std::uint8_t *const ip = headers_.data();
+        ip[0] = 0x45;
+        put_big_endian(ip + 4, 0x4000, 4);  // identification 0, don't fragment
+        ip[9] = 17;                         // UDP
+        put_big_endian(ip + 12, from.ipv4, 4);
+        put_big_endian(ip + 16, to.ipv4, 4);
+        put_big_endian(ip + kIpv4Bytes, from.udp_port, 2);
+        put_big_endian(ip + kIpv4Bytes + 2, to.udp_port, 2);
     }
 
-    // Of a datagram's payload without its ICRC: BTH and what follows. Low byte first on the wire.
+    // Of a datagram's payload without its ICRC: BTH and what follows.
     std::uint32_t of(const std::uint8_t *datagram, std::size_t bytes) const {
-        auto headers = ones_and_headers_;
-        std::uint8_t *const at = headers.data();
-        const auto udp_bytes = static_cast<std::uint32_t>(8 + bytes + kIcrcBytes);
-        put_big_endian(at + kIp + 2, 20 + udp_bytes, 2);
-        put_big_endian(at + kUdp + 4, udp_bytes, 2);
-        std::memcpy(at + kBth, datagram, kBthBytes);
-        at[kBth + 4] = 0xff;
-        const std::uint32_t crc = crc32(0xffffffff, at, headers.size());
-        return ~crc32(crc, datagram + kBthBytes, bytes - kBthBytes);
+        auto headers = headers_;
+        const auto udp_bytes = static_cast<std::uint32_t>(kUdpBytes + bytes + kIcrcBytes);
+        put_big_endian(headers.data() + 2, kIpv4Bytes + udp_bytes, 2);
+        put_big_endian(headers.data() + kIpv4Bytes + 4, udp_bytes, 2);
+        std::memcpy(headers.data() + kIpv4Bytes + kUdpBytes, datagram, kBthBytes);
+        return icrc_of(headers.data(), datagram + kBthBytes, bytes - kBthBytes);
     }
 
   private:
-    static constexpr std::size_t kIp = 8;  // behind what stands for InfiniBand's local header
-    static constexpr std::size_t kUdp = kIp + 20;
-    static constexpr std::size_t kBth = kUdp + 8;
-    std::array<std::uint8_t, kBth + kBthBytes> ones_and_headers_;
+    std::array<std::uint8_t, kHeadersBytes> headers_{};
 };
-
-// The ICRC of an IPv4 packet without options, from its header to what stands before the ICRC.
-inline std::uint32_t icrc_of_packet(const std::uint8_t *packet, std::size_t bytes) {
-    constexpr std::size_t kOnes = 8;
-    constexpr std::size_t kHeaders = kIpv4Bytes + kUdpBytes + kBthBytes;
-    std::array<std::uint8_t, kOnes + kHeaders> covered;
-    covered.fill(0xff);
-    std::memcpy(covered.data() + kOnes, packet, kHeaders);
-    for (const std::size_t masked : {1, 8, 10, 11, 26, 27, 32}) covered[kOnes + masked] = 0xff;
-    const std::uint32_t crc = crc32(0xffffffff, covered.data(), covered.size());
-    return ~crc32(crc, packet + kHeaders, bytes - kHeaders);
-}
 
 }  // namespace ina::roce

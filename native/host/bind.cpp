@@ -134,6 +134,7 @@ void bind_engine(nb::module_ &m) {
         .def("corruption", &TransportEngine::corruption, Unlocked())
         .def("wait_halted", &TransportEngine::wait_halted, nb::arg("timeout_ns"), Unlocked())
         .def_prop_ro("agreed", &TransportEngine::agreed)
+        .def("owes", &TransportEngine::owes)
         .def("submissions",
              [](const TransportEngine &self) {
                  std::vector<TensorRequest> requests;

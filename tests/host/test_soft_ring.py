@@ -14,7 +14,7 @@ from ina.host import JobFailedError, OperationTimeoutError, Session
 from ina.protocol.bth import Opcode
 from ina.protocol.roce import RoceFrame
 from tests.host.sums import reduce_all
-from tests.worlds.fakes.ring_model import ACKNOWLEDGE, RingModel
+from tests.worlds.fakes.ring_model import ACKNOWLEDGE, NETWORK, RingModel
 from tests.worlds.fakes.udp_model import closing
 from tests.worlds.parts import random_parts
 
@@ -114,3 +114,51 @@ def test_of_each_kind_there_is_one_for_each_lane() -> None:
             check(sessions, 1)
         pairs = {it.bth.dest_qp for it in switch.frames if it.bth.opcode == Opcode.RC_SEND_ONLY}
         assert len(pairs) == 2 * lanes
+
+
+def test_a_lane_whose_messages_nobody_acknowledges_waits_and_loses_none() -> None:
+    """Its connection has room for eight; sums go on to come meanwhile."""
+    dropped = Counter[int]()
+
+    def fate(frame: RoceFrame) -> list[RoceFrame]:
+        if frame.bth.opcode != ACKNOWLEDGE or dropped[frame.bth.dest_qp] == 12:
+            return [frame]
+        dropped[frame.bth.dest_qp] += 1
+        return []
+
+    with RingModel(fate=fate, slots=2) as switch, closing(switch.ring_sessions(2)) as sessions:
+        check(sessions, 1)
+        assert set(dropped.values()) == {12}
+
+
+def ones(sessions: list[Session]) -> None:
+    """The first session has all of it, and leaves."""
+    last = sessions[1].all_reduce(np.ones(5, np.int32), async_op=True)
+    assert (sessions[0].all_reduce(np.ones(5, np.int32)) == 2).all()
+    sessions[0].close()
+    assert (last.wait(30) == 2).all()
+
+
+def test_who_leaves_sees_to_its_neighbours_last_sum() -> None:
+    seen = set()
+
+    def fate(frame: RoceFrame) -> list[RoceFrame]:
+        is_again = (frame.dst_ipv4, frame.bth) in seen
+        seen.add((frame.dst_ipv4, frame.bth))
+        is_late = frame.dst_ipv4 == int(NETWORK) + 1 and frame.bth.opcode != ACKNOWLEDGE
+        return [frame] if is_again or not is_late else []
+
+    with RingModel(fate=fate) as switch, closing(switch.ring_sessions(2)) as sessions:
+        ones(sessions)
+
+
+def test_who_is_owed_to_and_says_nothing_is_not_waited_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ina.host.member.session.OWED_S", 0.05)
+
+    def fate(frame: RoceFrame) -> list[RoceFrame]:
+        return [] if frame.bth.opcode == ACKNOWLEDGE else [frame]
+
+    with RingModel(fate=fate) as switch, closing(switch.ring_sessions(2)) as sessions:
+        ones(sessions)

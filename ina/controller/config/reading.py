@@ -86,19 +86,23 @@ def _with_defaults(document: dict[str, Any]) -> dict[str, Any]:
 def _switch_with_defaults(switch: Any) -> Any:
     if not isinstance(switch, dict):
         return switch
-    implied: dict[str, Any] = {}
     mode = switch.get("mode", DEFAULT_MODE)
-    if mode in names.MODES:
-        implied["values"] = usual_build(mode)
-        if modes.of(mode).framing != modes.Mode.framing:
-            implied["data_udp_port"] = ROCE_UDP_PORT
-        if "rings" in modes.of(mode).switch_keys:
-            implied["rings"] = USUAL_RINGS
+    implied = implied_by(mode) if mode in names.MODES else {}
     if switch.get("target") in TOFINOS:
         implied["values"] = values_of(DEFAULT_MODE, switch["target"])[0]
     if switch.get("southbound") == "bfrt":
         implied |= {"grpc_addr": DEFAULT_BFRT, "device_id": 0}
     return {**implied, **switch}
+
+
+def implied_by(mode: str) -> dict[str, Any]:
+    """Keys of ``[switch]`` that follow from its program's mode, where they are not given."""
+    implied: dict[str, Any] = {"values": usual_build(mode)}
+    if modes.of(mode).framing != modes.Mode.framing:
+        implied["data_udp_port"] = ROCE_UDP_PORT
+    if "rings" in modes.of(mode).switch_keys:
+        implied["rings"] = USUAL_RINGS
+    return implied
 
 
 def with_build(config: Config, mtu_bytes: int | None = None) -> Config:

@@ -26,6 +26,10 @@ from ina.host.ticket import Ticket
 from ina.protocol.coding import MOST_WORKERS, too_narrow, values_per_word
 from ina.protocol.collective import Collective
 
+OWED_S = 10.0
+"""A worker that leaves waits so long, at most, until its neighbour in a ring has the last sums."""
+_LOOK_S = 0.005
+
 E = TypeVar("E", bound=TransportEngine)
 S = TypeVar("S")
 
@@ -164,10 +168,23 @@ class SessionCore(Generic[E]):
             self.latch.close(self.manner.window_error())
             self._inflight.clear()
 
+        await self._settle_debts()
         if self.member is None:
             await self._driver.outside(end)
         else:
             await self.member.leave(end, is_frozen=self._frozen is not None)
+
+    async def _settle_debts(self) -> None:
+        """Until others have what this worker alone sends them, if that is soon."""
+        until_s = self._driver.now_s() + OWED_S
+        while self._is_owed() and self._driver.now_s() < until_s:
+            await self._driver.sleep(_LOOK_S)
+
+    def _is_owed(self) -> bool:
+        """Not where operations are pending or have failed: their results are nobody's."""
+        if self._frozen is not None or self.latch.is_settled.is_set():
+            return False
+        return self.transport.owes() and not self._inflight.has_pending()
 
     def closed_error(self) -> SessionClosedError:
         """Of operations that were under way then, and of all later ones."""

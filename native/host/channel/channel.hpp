@@ -1,6 +1,6 @@
 // How packets get from a worker to the switch and back: what a Transport needs of a UDP socket or
-// of shared memory. One thread uses a channel; only close() and take_own_results() may come from
-// another.
+// of shared memory. One thread uses a channel; only close(), owes() and take_own_results() may come
+// from another.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 
 #include "host/core/tree.hpp"
 #include "host/core/worker_types.hpp"
+#include "host/endpoint/arrival.hpp"
 
 namespace ina::host {
 
@@ -23,14 +24,6 @@ struct ChannelCounters {
     std::uint64_t send_drops = 0;      // packets that were not taken; retransmission repairs it
     std::uint64_t shared_packets = 0;  // that came for several workers at once
     std::uint64_t damaged = 0;         // RoCEv2: not as its ICRC says, or for another queue pair
-};
-
-// One received packet; what follows INA's header may lie elsewhere.
-struct Arrival {
-    const std::uint8_t *data;
-    std::size_t bytes;                     // of all
-    bool ip_marked;                        // Congestion Experienced
-    const std::uint8_t *values = nullptr;  // null: they follow the header
 };
 
 class Channel {
@@ -93,6 +86,10 @@ class Channel {
     virtual bool prepare_sleep(std::uint32_t /*in_flight*/) { return true; }
     // Whether each packet, or train of packets, wakes who sleeps: then it pays to let some gather.
     virtual bool is_woken_often() const { return false; }
+
+    // Whether another worker may lack something that nobody else will send it, as long as this
+    // channel lives. Any thread may ask.
+    virtual bool owes() const { return false; }
 
     // Packets with so many values that may be on their way without being lost for want of room.
     virtual std::uint32_t room_packets(std::uint32_t values_per_packet) const = 0;

@@ -12,7 +12,6 @@
 namespace ina::host {
 namespace {
 
-constexpr std::size_t kAroundBytes = roce::kBthBytes + roce::kIcrcBytes;
 constexpr std::size_t kBatch = 64;  // packets built at a time: what a core's cache holds
 constexpr std::size_t kMostPacketBytes = 9000;
 
@@ -20,9 +19,7 @@ constexpr std::size_t kMostPacketBytes = 9000;
 
 SoftRoceChannel::SoftRoceChannel(std::unique_ptr<UdpChannel> inner, const SoftRoceEnds &ends,
                                  bool is_on_wire)
-    : inner_(std::move(inner)), sent_icrc_(ends.own, {ends.node.ipv4, roce::kUdpPort}),
-      received_icrc_({ends.node.ipv4, ends.own.udp_port}, {ends.own.ipv4, roce::kUdpPort}),
-      own_qp_(ends.own_qp), node_qp_(ends.node_qp), frames_(kBatch * kMostPacketBytes) {
+    : inner_(std::move(inner)), endpoint_(ends), frames_(kBatch * kMostPacketBytes) {
     if (!is_on_wire) return;
     // The kernel numbers no packets of a socket that is not connected and may not cut them
     // (ip_select_ident of Linux).
@@ -35,7 +32,8 @@ SoftRoceChannel::SoftRoceChannel(std::unique_ptr<UdpChannel> inner, const SoftRo
 }
 
 std::uint32_t SoftRoceChannel::room_packets(std::uint32_t values_per_packet) const {
-    return inner_->room_packets(values_per_packet + kAroundBytes / sizeof(std::uint32_t));
+    return inner_->room_packets(values_per_packet +
+                                UcEndpoint::kAroundBytes / sizeof(std::uint32_t));
 }
 
 void SoftRoceChannel::send(const PacketView *packets, std::size_t count, std::size_t longest_train,
@@ -45,20 +43,13 @@ void SoftRoceChannel::send(const PacketView *packets, std::size_t count, std::si
         std::uint8_t *at = frames_.data();
         for (; done < count && views_.size() < kBatch; ++done) {
             const PacketView &packet = packets[done];
-            if (packet.bytes + kAroundBytes > kMostPacketBytes) {
+            if (packet.bytes + UcEndpoint::kAroundBytes > kMostPacketBytes) {
                 ++oversized_;
                 continue;
             }
-            roce::Bth bth;
-            bth.dest_qp = node_qp_;
-            bth.psn = next_psn_++;
-            roce::put_bth(at, bth);
-            std::memcpy(at + roce::kBthBytes, packet.data, packet.bytes);
-            const std::size_t covered = roce::kBthBytes + packet.bytes;
-            const std::uint32_t icrc = sent_icrc_.of(at, covered);
-            std::memcpy(at + covered, &icrc, sizeof icrc);  // little-endian hosts only
-            views_.push_back({at, covered + roce::kIcrcBytes});
-            at += covered + roce::kIcrcBytes;
+            const std::size_t bytes = endpoint_.put(packet, at);
+            views_.push_back({at, bytes});
+            at += bytes;
         }
         inner_->send(views_.data(), views_.size(), longest_train, way);
     }
@@ -68,32 +59,15 @@ void SoftRoceChannel::send(const PacketView *packets, std::size_t count, std::si
 void SoftRoceChannel::tally() {
     counters_ = inner_->counters();
     counters_.send_drops += oversized_;
-    counters_.damaged = damaged_;
-}
-
-bool SoftRoceChannel::is_for_us(const Arrival &arrival) const {
-    if (arrival.bytes < kAroundBytes) return false;
-    const roce::Bth bth = roce::bth_at(arrival.data);
-    if (bth.opcode != roce::kUcSendOnly || bth.dest_qp != own_qp_ || bth.pkey != roce::kPkey ||
-        (bth.flags & roce::kPadAndVersion) != 0) {
-        return false;
-    }
-    const std::size_t covered = arrival.bytes - roce::kIcrcBytes;
-    std::uint32_t said = 0;
-    std::memcpy(&said, arrival.data + covered, sizeof said);
-    return said == received_icrc_.of(arrival.data, covered);
+    counters_.damaged = endpoint_.damaged();
 }
 
 bool SoftRoceChannel::receive(std::vector<Arrival> *arrivals) {
     const bool more = inner_->receive(&came_);
     arrivals->clear();
+    Arrival inside{};
     for (const Arrival &arrival : came_) {
-        if (!is_for_us(arrival)) {
-            ++damaged_;
-            continue;
-        }
-        arrivals->push_back(
-            {arrival.data + roce::kBthBytes, arrival.bytes - kAroundBytes, arrival.ip_marked});
+        if (endpoint_.take(arrival, &inside)) arrivals->push_back(inside);
     }
     tally();
     return more;

@@ -1,27 +1,16 @@
-// RoCEv2 without a NIC for it: an endpoint of an unreliable connection in user space, over a UDP
-// socket. Each packet is a SEND of its own (ONLY), whose BTH and ICRC are made and looked at here.
-//
-// It takes what a NIC would take: a SEND ONLY of any number to its own queue pair, whole, in the
-// one partition. What else comes is dropped and counted.
+// RoCEv2 without a NIC for it: an endpoint of an unreliable connection in user space
+// (uc_endpoint.hpp), over a UDP socket.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "common/roce.hpp"
 #include "host/channel/channel.hpp"
 #include "host/channel/udp_channel.hpp"
+#include "host/endpoint/uc_endpoint.hpp"
 
 namespace ina::host {
-
-// One connection's two ends. UDP ports are those that frames have.
-struct SoftRoceEnds {
-    Peer own;
-    std::uint32_t own_qp = 0;
-    Peer node;
-    std::uint32_t node_qp = 0;
-};
 
 class SoftRoceChannel final : public Channel {
   public:
@@ -47,17 +36,11 @@ class SoftRoceChannel final : public Channel {
     void close() override { inner_->close(); }
 
   private:
-    bool is_for_us(const Arrival &arrival) const;
     void tally();
 
     std::unique_ptr<UdpChannel> inner_;
-    roce::Icrc sent_icrc_;
-    roce::Icrc received_icrc_;
-    std::uint32_t own_qp_;
-    std::uint32_t node_qp_;
-    std::uint32_t next_psn_ = 0;
+    UcEndpoint endpoint_;
     std::uint64_t oversized_ = 0;
-    std::uint64_t damaged_ = 0;
     std::vector<std::uint8_t> frames_;
     std::vector<PacketView> views_;
     std::vector<Arrival> came_;

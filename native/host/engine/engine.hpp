@@ -142,6 +142,10 @@ class TransportEngine {
     // Before cut_over(): there will be no change after all.
     void cancel_remap();
 
+    // Whether other workers may lack results that this one alone will send them, as long as it
+    // works. Where it is, it should not be stopped.
+    virtual bool owes() const { return false; }
+
     // Blocks until watched operations have ended, the engine closes, or the time is over.
     std::vector<std::uint64_t> wait_watched(std::int64_t timeout_ns) {
         return operations_.wait_watched(timeout_ns);

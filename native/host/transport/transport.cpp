@@ -120,6 +120,11 @@ void Transport::tell_channels(TransportStats *stats) const {
     }
 }
 
+bool Transport::owes() const {
+    return std::any_of(workers_.begin(), workers_.end(),
+                       [](const auto &worker) { return worker->channel->owes(); });
+}
+
 void Transport::take_own_results() {
     const std::lock_guard closing(close_mutex_);
     if (is_stopping()) return;

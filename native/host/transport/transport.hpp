@@ -50,6 +50,7 @@ class Transport : public TransportEngine {
     void start();
 
     TransportStats stats() const;
+    bool owes() const override;
     // From now on takes no results that are for several workers. No effect once closed.
     void take_own_results();
     // Ends what is pending as closed and joins the threads. Idempotent. In a forked child, where

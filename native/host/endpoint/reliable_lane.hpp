@@ -5,7 +5,8 @@
 // Sources: InfiniBand Architecture Specification, volume 1, section 9.7 (acknowledgements, NAK of a
 // sequence error, go-back-N, duplicates). A worker sends its lane's next message once the sum of
 // the last has come, so no more than two are really under way; of some before these the
-// acknowledgement may be lost, until a later one says the same of all.
+// acknowledgement may be lost, until a later one says the same of all. Where that is so of all that
+// there is room for, the next message waits for one (ring_endpoint.hpp).
 #pragma once
 
 #include <algorithm>
