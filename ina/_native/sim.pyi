@@ -2,7 +2,14 @@ import enum
 from collections.abc import Callable, Sequence
 
 from ina._native.congestion import Choice
-from ina._native.host import Peer, TransportEngine, WorkerConfig, WorkerCounters
+from ina._native.host import (
+    Peer,
+    RingEnds,
+    SoftRoceEnds,
+    TransportEngine,
+    WorkerConfig,
+    WorkerCounters,
+)
 
 class Marking(enum.Enum):
     NONE = ...
@@ -52,12 +59,14 @@ class SwitchSetup:
     def __init__(self, **fields: object) -> None: ...
 
 class WorkerSetup:
-    """Of a worker on a host; native/sim/worker.hpp says what each is."""
+    """Of a worker on a host; native/sim/worker.hpp and native/sim/nic.hpp say what each is."""
 
     own: Peer
     to: Peer
     results: Peer
     tos: int
+    pair: SoftRoceEnds | None
+    ring: RingEnds | None
     packet_cost_ns: int
     kibibyte_cost_ns: int
     buffer_bytes: int
@@ -200,6 +209,8 @@ class Worker(TransportEngine):
     def leave_group(self) -> None: ...
     @property
     def buffer_full_packets(self) -> int: ...
+    @property
+    def damaged_packets(self) -> int: ...
     @property
     def busy_ns(self) -> int: ...
     @property

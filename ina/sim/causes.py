@@ -48,7 +48,7 @@ def cause_of_end(
         return "control messages get lost"
     if control.delay_ms + control.jitter_ms > control.lease_s * 1e3 / _LEASE_SHARE:
         return "control messages are late"
-    if spoils_frames(scenario):
+    if spoils_sums(scenario, job):
         return "frames arrive damaged"
     links = [scenario.link, scenario.link_back, scenario.link_up]
     links += [one.link for one in scenario.aggregator]
@@ -80,6 +80,11 @@ def _only_shares(scenario: Scenario, job: JobSpec, switch: str) -> bool:
     if any(fault.mode and fault.where == job.name for fault in scenario.fault):
         return False  # it may have slots of its own by then
     return all(switch != one.name for one in scenario.aggregator)
+
+
+def spoils_sums(scenario: Scenario, job: JobSpec) -> bool:
+    """Whether frames that are not as they were sent get to the job's workers; NICs drop them."""
+    return modes.of(job.mode).framing == modes.Mode.framing and spoils_frames(scenario)
 
 
 def spoils_frames(scenario: Scenario) -> bool:

@@ -19,6 +19,7 @@ from ina.protocol.switch_model import EPOCH_BITS
 from ina.sim.draw_alone import alone
 from ina.sim.draw_bounded import bounded
 from ina.sim.draw_far import far
+from ina.sim.draw_nics import over_nics
 from ina.sim.draw_racks import over_racks
 from ina.sim.draw_routing import routed
 from ina.sim.draw_shared import dealt, sharing
@@ -52,6 +53,8 @@ _SHARED = 0.4
 """Of the seeds, whose switches run mode ``shared``."""
 _STREAMS = 0.25
 """Of the others, whose switches run mode ``stream``."""
+_NICS = 0.3
+"""Of those that are left, whose hosts have RDMA NICs."""
 _ROOTED = 0.2
 """Of tensors."""
 _CODED = 0.3
@@ -218,8 +221,11 @@ def _with_kinds(seed: int, scenario: Scenario) -> Scenario:
     scenario = _thinned(random.Random(f"{seed} densities"), scenario)
     scenario = _hooked(random.Random(f"{seed} hooks"), scenario)
     rng = random.Random(f"{seed} streams")
-    is_stream = scenario.switch.mode == DEFAULT_MODE and rng.random() < _STREAMS
-    return streaming(rng, scenario) if is_stream else scenario
+    if scenario.switch.mode == DEFAULT_MODE and rng.random() < _STREAMS:
+        scenario = streaming(rng, scenario)
+    rng = random.Random(f"{seed} nics")
+    has_nics = scenario.switch.mode == DEFAULT_MODE and rng.random() < _NICS
+    return over_nics(rng, scenario) if has_nics else scenario
 
 
 def _rooted(rng: random.Random, scenario: Scenario) -> Scenario:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Network
 
 from ina import modes
 from ina.extension import sim as native
@@ -16,11 +17,11 @@ from ina.sim.racks import joined
 from ina.sim.topology import Topology
 from ina.sim.ways import Way
 from ina.switch.errors import EntryExistsError, EntryNotFoundError
-from ina.switch.match import Exact
+from ina.switch.match import Exact, KeyMatch, Lpm
 from ina.switch.pipeline import Pipeline
 from ina.switch.target import Image
 from ina.switch.targets import default_target
-from ina.tables.values import Count, Entry, Group, Item, Match
+from ina.tables.values import Count, Entry, Group, Item, Match, MatchValue
 
 
 class SimSwitch:
@@ -67,7 +68,7 @@ class SimSwitch:
             else:
                 handle = pipeline.insert(
                     item.table,
-                    [Exact(int(value)) for _, value in item.match],
+                    [_key_of(value) for _, value in item.match],
                     item.action,
                     [value for _, value in item.params],
                 )
@@ -263,6 +264,14 @@ class VirtualFabric:
         self._cables[name] += 1
         so_far = self._cables[name]
         return name if so_far == 1 else f"{name}#{so_far}"
+
+
+def _key_of(value: MatchValue) -> KeyMatch:
+    """A number, or the text of an IPv4 network."""
+    if isinstance(value, int):
+        return Exact(int(value))
+    network = IPv4Network(value)
+    return Lpm(int(network.network_address), network.prefixlen)
 
 
 def _forward(mac: int, port: int) -> Entry:

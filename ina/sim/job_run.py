@@ -49,6 +49,8 @@ class Look:
     probes: int = 0
     marked: int = 0
     corrupted: int = 0
+    damaged: int = 0
+    """Frames that a NIC has dropped for their ICRC."""
 
     @classmethod
     def at(cls, worker: native.Worker) -> Look:
@@ -62,6 +64,7 @@ class Look:
             probes=counters.probes,
             marked=counters.ecn_marked,
             corrupted=counters.corrupted,
+            damaged=worker.damaged_packets,
         )
 
 

@@ -22,12 +22,12 @@ from msgspec.structs import replace
 from ina.controller import faults
 from ina.controller.config import Config, HostConfig, JobsConfig, StoreConfig, SwitchConfig
 from ina.controller.config.fabric import AggregatorConfig, LinkConfig
+from ina.controller.config.reading import implied_by
 from ina.controller.job import Job
 from ina.controller.store.rows import get_jobs, put_epoch
 from ina.controller.store.sqlite import SqliteDatabase
 from ina.host.options import WorkerOptions
 from ina.protocol.peer import Peer
-from ina.protocol.spec import UDP_PORT
 from ina.sim.agent import SwitchAgent
 from ina.sim.controller import SimController, observe
 from ina.sim.errors import ScenarioError
@@ -252,13 +252,11 @@ def config_of(
         SwitchConfig(
             name=name,
             grpc_addr=f"{name}:9559",
-            values=fabric.values,
             data_host=str(topology.addresses[name]),
-            data_udp_port=UDP_PORT,
             multicast=multicast,
             mode=fabric.mode,
             aggregator=name in makes_results,
-            **(switch or {}),
+            **{**implied_by(fabric.mode), "values": fabric.values, **(switch or {})},
         )
         for name in fabric.joined.switches
     )

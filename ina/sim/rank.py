@@ -27,9 +27,10 @@ from ina.protocol.coding import CODINGS
 from ina.protocol.collective import Collective, CollectiveKind
 from ina.sim.awaited import Awaited, Found, as_future, fail
 from ina.sim.errors import CrashedError
+from ina.sim.links import SimHost, SimLink, SimShared, manner_of
 from ina.sim.loop import VirtualLoop
 from ina.sim.process import Process
-from ina.sim.seat import Seat, SimHost, SimLink, SimShared, manner_of
+from ina.sim.seat import Seat
 from ina.sim.task_driver import TaskDriver
 from ina.sim.wire import SimWire
 

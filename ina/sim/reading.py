@@ -70,7 +70,7 @@ def _refusal(where: str, error: InvalidInputError) -> ScenarioError:
 
 def check(scenario: Scenario) -> None:
     """Raises :class:`ScenarioError`: it says what cannot be."""
-    require_build("values =", scenario.values)
+    require_build("values =", scenario.values, scenario.switch.mode)
     try:
         Congestion.from_table(scenario.congestion, own=True).choice()
         for job in scenario.job:

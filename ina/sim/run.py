@@ -16,7 +16,7 @@ from ina.extension import sim as native
 from ina.host.errors import OperationTimeoutError
 from ina.modes.patience import STEPS as MAX_PRIORITY
 from ina.p4 import names
-from ina.sim.causes import cause_of_end, spoils_frames
+from ina.sim.causes import cause_of_end, spoils_sums
 from ina.sim.errors import NothingHappensError, VirtualTimeError
 from ina.sim.fabric import SimSwitch, VirtualFabric
 from ina.sim.flows import slowdowns
@@ -238,7 +238,7 @@ class Simulation:
         """No job may have ended without a cause, nor has a slot held what was not a sum."""
         for job in self.jobs.values():
             corrupted = sum(one.total("corrupted") for one in job.incarnations)
-            if corrupted and not spoils_frames(self.scenario):
+            if corrupted and not spoils_sums(self.scenario, job.spec):
                 what = f"job {job.name}: {corrupted} results failed their check, and no bit flips"
                 self._violate(Violation("wrong sum", what))
             for one in job.incarnations:

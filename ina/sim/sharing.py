@@ -26,10 +26,15 @@ def check_sharing(scenario: Scenario, topology: Topology) -> None:
     """Raises :class:`ScenarioError`: a switch's keys, or a job that the controller would refuse."""
     check_mode("switch.mode", scenario.switch.mode, scenario.switch)
     _check_switch(scenario, topology)
+    if scenario.multicast and modes.of(scenario.switch.mode).framing != modes.Mode.framing:
+        raise ScenarioError(
+            f"multicast: of mode {scenario.switch.mode!r}, whose results are each a connection's"
+        )
     jobs = placed(scenario.job, topology)
     for job in jobs:
         check_mode(f"job {job.name!r}: mode", job.mode, scenario.switch)
         _check_refused(job)
+        _check_place(topology, job)
     below = [job for job in jobs if modes.of(job.mode).needs_aggregator]
     _check_aggregators(scenario, below)
     for job in below:
@@ -60,6 +65,19 @@ def _check_refused(job: JobSpec) -> None:
             )
 
 
+def _check_place(topology: Topology, job: JobSpec) -> None:
+    """A switch that sums for no other has all of the job's workers at its own ports."""
+    mode = modes.of(job.mode)
+    if mode.has_trees:
+        return
+    behind = list(dict.fromkeys(topology.switch_of(host) for host in job.hosts))
+    if len(behind) > 1 or behind[0] not in topology.of_kind("p4"):
+        raise ScenarioError(
+            f"job {job.name!r}: mode {mode.name!r} sums at one P4 switch that all workers are at,"
+            f" and these are at {', '.join(behind)}"
+        )
+
+
 def check_mode(where: str, name: str, switch: SwitchSpec) -> None:
     """Raises :class:`ScenarioError`: there is no such mode, or not on these switches."""
     try:
@@ -67,8 +85,6 @@ def check_mode(where: str, name: str, switch: SwitchSpec) -> None:
     except modes.UnknownModeError as error:
         raise ScenarioError(str(error)) from None
     shares_slots = program.slots_shared(switch.shared_slots) > 0
-    if mode.framing != modes.Mode.framing:
-        raise ScenarioError(f"{where} {name!r}: hosts of the virtual network have no RDMA NICs")
     if not modes.sums(mode, program.name, shares_slots=shares_slots):
         raise ScenarioError(f"{where} {name!r}: want switch.mode = {name!r}, too")
 

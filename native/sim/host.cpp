@@ -4,16 +4,46 @@
 #include <stdexcept>
 #include <utility>
 
+#include "common/roce.hpp"
 #include "sim/queue.hpp"
 
 namespace ina::sim {
 
 void Host::listen(std::uint8_t protocol, std::uint16_t port, Endpoint *endpoint) {
+    listen(key(address_, protocol, port), endpoint);
+}
+
+void Host::listen_at(const Peer &at, Endpoint *endpoint) {
+    listen(key(at.ipv4, kUdp, at.udp_port), endpoint);
+}
+
+void Host::listen(std::uint64_t key, Endpoint *endpoint) {
     if (endpoint == nullptr) {
-        endpoints_.erase(key(address_, protocol, port));
+        endpoints_.erase(key);
     } else {
-        endpoints_[key(address_, protocol, port)] = {endpoint};
+        endpoints_[key] = {endpoint};
     }
+}
+
+void Host::listen_queue_pair(std::uint32_t number, Endpoint *endpoint) {
+    if (endpoint == nullptr) {
+        queue_pairs_.erase(number);
+    } else {
+        queue_pairs_[number] = endpoint;
+    }
+}
+
+// Of a whole IPv4 frame.
+Endpoint *Host::pair_of(const Frame &frame) const {
+    const std::uint8_t *const ip = frame.data() + sw::kEthernetBytes;
+    if (queue_pairs_.empty() || sw::load_be32(ip + 16) != address_ || ip[9] != kUdp ||
+        sw::load_be16(ip + sw::kIpv4Bytes + 2) != roce::kUdpPort ||
+        frame.bytes() < sw::kFrameHeaderBytes + roce::kBthBytes) {
+        return nullptr;
+    }
+    const auto found =
+        queue_pairs_.find(roce::bth_at(frame.data() + sw::kFrameHeaderBytes).dest_qp);
+    return found == queue_pairs_.end() ? nullptr : found->second;
 }
 
 std::uint16_t Host::free_port(std::uint8_t protocol) {
@@ -43,6 +73,8 @@ void Host::receive(Frame frame, std::uint32_t) {
                                                       sw::load_be16(ip + sw::kIpv4Bytes + 2)))
                                 : endpoints_.end();
     if (found == endpoints_.end() || found->second.empty()) {
+        Endpoint *const pair = is_whole ? pair_of(frame) : nullptr;
+        if (pair != nullptr) return pair->receive(std::move(frame));
         ++unwanted_packets_;
         return;
     }

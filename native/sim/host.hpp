@@ -32,6 +32,10 @@ class Host final : public Node {
 
     // From now on; null: nobody listens any more.
     void listen(std::uint8_t protocol, std::uint16_t port, Endpoint *endpoint);
+    // What comes to another address that this host has; null: nobody listens any more.
+    void listen_at(const Peer &at, Endpoint *endpoint);
+    // Where RoCEv2's packets for a queue pair of its NIC go, unless somebody listens at their port.
+    void listen_queue_pair(std::uint32_t number, Endpoint *endpoint);
     // Also what comes to an IP multicast group.
     void join_group(const Peer &group, Endpoint *endpoint);
     void leave_groups(Endpoint *endpoint);
@@ -46,6 +50,8 @@ class Host final : public Node {
     std::uint64_t unwanted_packets() const { return unwanted_packets_; }
 
   private:
+    void listen(std::uint64_t key, Endpoint *endpoint);
+    Endpoint *pair_of(const Frame &frame) const;
     static std::uint64_t key(std::uint32_t group, std::uint8_t protocol, std::uint16_t port) {
         return static_cast<std::uint64_t>(group) << 32 | std::uint64_t{protocol} << 16 | port;
     }
@@ -57,7 +63,9 @@ class Host final : public Node {
     std::uint16_t next_port_ = kFirstFreePort;
     Port *uplink_ = nullptr;
     std::unordered_map<std::uint64_t, std::vector<Endpoint *>> endpoints_;
-    std::uint64_t unwanted_packets_ = 0;  // not for this host, or for a port where nobody listens
+    std::unordered_map<std::uint32_t, Endpoint *> queue_pairs_;
+    // Not for this host, or for a port or a queue pair where nobody listens.
+    std::uint64_t unwanted_packets_ = 0;
 };
 
 }  // namespace ina::sim

@@ -8,9 +8,6 @@
 namespace ina::sim {
 namespace {
 
-constexpr std::uint8_t kEcnBits = 3;
-constexpr std::uint8_t kCongestionExperienced = 3;
-
 host::TransportOptions options_of(const WorkerSetup &setup, const congestion::Choice &window) {
     return {setup.max_in_flight, setup.shares, setup.halts, window};
 }
@@ -31,12 +28,11 @@ Worker::Worker(sim::Engine *engine, FramePool *frames, Host *host, std::string n
                const WorkerSetup &setup, const host::WorkerConfig &config,
                const congestion::Choice &window, Stream random, Tell tell)
     : TransportEngine(config, options_of(setup, window), queues_of(setup, config), {}, 1, true),
-      engine_(engine), frames_(frames), host_(host), name_(std::move(name)), setup_(setup),
-      tell_(std::move(tell)), waking_(setup.wake, random) {
+      engine_(engine), host_(host), name_(std::move(name)), setup_(setup), tell_(std::move(tell)),
+      nic_(make_nic(setup, host, frames, host::window_of(config))), waking_(setup.wake, random) {
     station_.number = host::Station::kAll;
     take_layout();
-    host_->listen(kUdp, setup_.own.udp_port, this);
-    if (setup_.results.is_known()) host_->join_group(setup_.results, this);
+    nic_->listen(this);
 }
 
 // What there is to work on now. Audits hear what no packet tells them: that tensors were taken
@@ -96,7 +92,7 @@ void Worker::pause(std::int64_t until_ns) {
 void Worker::crash() {
     if (!is_alive_) return;
     is_alive_ = false;
-    host_->listen(kUdp, setup_.own.udp_port, nullptr);
+    nic_->listen(nullptr);
     leave_group();
     stop();
     end_closed();
@@ -105,7 +101,7 @@ void Worker::crash() {
     buffered_bytes_ = 0;
 }
 
-void Worker::leave_group() { host_->leave_groups(this); }
+void Worker::leave_group() { nic_->leave_group(this); }
 
 void Worker::receive(Frame frame) {
     if (!is_alive_ || has_ended_) return;
@@ -157,26 +153,16 @@ Peer Worker::address_of(const host::Share &share) const {
 void Worker::work() {
     const std::int64_t now_ns = engine_->now_ns();
     waking_.next();
-    std::int64_t cost_ns = 0;
-    std::size_t read = 0;
-    std::size_t trains = 0;
-    for (; !buffer_.empty() && !is_batch(read, trains); ++read) {
-        trains += buffer_.front().follows() ? 0 : 1;
-        const Frame frame = std::move(buffer_.front());
-        buffer_.pop_front();
-        buffered_bytes_ -= frame.bytes();
-        cost_ns += this->cost_ns(frame);
-        sw::Datagram datagram;
-        if (!sw::parse_udp_frame(frame.data(), frame.bytes(), &datagram)) continue;
-        const host::Work &work =
-            station_.work[station_.index_of(datagram.payload, datagram.payload_bytes)];
-        if (datagram.source == address_of(*work.share)) accept(work, datagram);
-    }
-    free_ns_ = now_ns + cost_ns;
+    const std::size_t waited = buffer_.size();
+    free_ns_ = now_ns + read();
     for (const host::Work &work : station_.work) accepted(work);
+    nic_->look_at_timers(now_ns, &replies_);
+    if (nic_->has_failed() && !std::exchange(told_refused_, true)) note_refused(1);
+    for (const Frame &frame : replies_) free_ns_ += cost_ns(frame);
+    put_out(&replies_, kBatch);
     for (const host::Work &work : station_.work) work_on(work);
     busy_ns_ += free_ns_ - now_ns;
-    if (read > 0) read_ns_ = now_ns + moderation_ns();
+    if (buffer_.size() < waited) read_ns_ = now_ns + moderation_ns();
     if (!buffer_.empty()) {  // who has read all that it has buffers for reads on without a pause
         read_ns_ = now_ns;
         work_at(free_ns_);
@@ -186,16 +172,33 @@ void Worker::work() {
     if (is_ending() && !has_ended_) end();
 }
 
-void Worker::accept(const host::Work &work, const sw::Datagram &datagram) {
+// What it has buffers for. Returns what that takes.
+std::int64_t Worker::read() {
+    std::int64_t cost_ns = 0;
+    std::size_t trains = 0;
+    for (std::size_t read = 0; !buffer_.empty() && !is_batch(read, trains); ++read) {
+        trains += buffer_.front().follows() ? 0 : 1;
+        const Frame frame = std::move(buffer_.front());
+        buffer_.pop_front();
+        buffered_bytes_ -= frame.bytes();
+        cost_ns += this->cost_ns(frame);
+        const auto result = nic_->take(frame, engine_->now_ns(), &replies_);
+        if (!result) continue;
+        const host::Work &work =
+            station_.work[station_.index_of(result->packet.data, result->packet.bytes)];
+        if (result->from == address_of(*work.share)) accept(work, result->packet);
+    }
+    return cost_ns;
+}
+
+void Worker::accept(const host::Work &work, const host::Arrival &packet) {
     host::Share &share = *work.share;
     const std::uint64_t results = share.core.results();
     const std::uint64_t chunks = share.core.chunks();
-    const bool is_marked = (datagram.tos & kEcnBits) == kCongestionExperienced;
     share.time_ns = engine_->now_ns();
-    share.core.on_result(datagram.payload, datagram.payload_bytes, share.time_ns, is_marked);
+    share.core.on_result(packet.data, packet.bytes, share.time_ns, packet.ip_marked);
     if (share.core.results() == results) return;
-    const host::PacketView inside =
-        work.mapping->framing.inside(datagram.payload, datagram.payload_bytes);
+    const host::PacketView inside = work.mapping->framing.inside(packet.data, packet.bytes);
     const std::uint32_t seq = wire::load_be32(inside.data + wire::kSeqOffset);
     audits_.at(&share).answered(seq, share.core.chunks() > chunks,
                                 inside.data + wire::kHeaderBytes);
@@ -208,7 +211,7 @@ bool Worker::is_batch(std::size_t packets, std::size_t trains) const {
 }
 
 void Worker::set_timer() {
-    std::int64_t deadline_ns = kNever;
+    std::int64_t deadline_ns = nic_->deadline_ns();
     for (const host::Work &work : station_.work) {
         deadline_ns = std::min(deadline_ns, work.share->core.next_deadline_ns(engine_->now_ns()));
     }
@@ -231,17 +234,20 @@ void Worker::work_on(const host::Work &work) {
         for (std::size_t i = 0; i < count; ++i) {
             audit.sent(work.mapping->framing.inside(batch[i].data, batch[i].bytes),
                        share.core.in_flight_limit());
-            Frame frame = frames_->make(sw::kFrameHeaderBytes + batch[i].bytes);
-            sw::write_frame_header(frame.data(), setup_.own, to, setup_.tos, batch[i].bytes);
-            std::memcpy(frame.data() + sw::kFrameHeaderBytes, batch[i].data, batch[i].bytes);
-            free_ns_ += cost_ns(frame);
-            frames.push_back(std::move(frame));
         }
+        const std::size_t before = frames.size();
+        nic_->send(batch, count, to, engine_->now_ns(), &frames);
+        for (std::size_t i = before; i < frames.size(); ++i) free_ns_ += cost_ns(frames[i]);
     });
-    if (frames.empty()) return;
-    const std::uint32_t longest_train = share.pacing.longest_train(share.core);
-    if (free_ns_ == engine_->now_ns()) return send(&frames, longest_train);
-    for (Frame &frame : frames) outbox_.push_back(std::move(frame));
+    put_out(&frames, share.pacing.longest_train(share.core));
+}
+
+// Once the processor has done with them.
+void Worker::put_out(std::vector<Frame> *frames, std::uint32_t longest_train) {
+    if (frames->empty()) return;
+    if (free_ns_ == engine_->now_ns()) return send(frames, longest_train);
+    for (Frame &frame : *frames) outbox_.push_back(std::move(frame));
+    frames->clear();
     outbox_train_ = longest_train;
     engine_->at(free_ns_, this, kSend);
 }

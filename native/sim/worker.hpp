@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -16,18 +17,14 @@
 
 #include "congestion/algorithms.hpp"
 #include "host/engine/engine.hpp"
-#include "sim/host.hpp"
+#include "sim/nic.hpp"
 #include "sim/ring.hpp"
 #include "sim/waking.hpp"
 #include "sim/window_audit.hpp"
 
 namespace ina::sim {
 
-struct WorkerSetup {
-    Peer own;                              // the host's address
-    Peer to;                               // the switch, unless a tree names another
-    Peer results;                          // an IP multicast group; not known: it gets its own
-    std::uint8_t tos = 0x02;               // DSCP and ECN: ECN-capable
+struct WorkerSetup : NicSetup {
     std::int64_t packet_cost_ns = 0;       // of the processor, to send or to receive one
     std::int64_t kibibyte_cost_ns = 0;     // and for what is in it
     std::int64_t buffer_bytes = 32 << 20;  // of the socket; a frame that finds it full is dropped
@@ -68,7 +65,9 @@ class Worker final : public host::TransportEngine, public Element, public Endpoi
     std::string breach() const { return breach_; }  // by WindowAudit; empty: none
     std::int64_t moderation_ns() const;  // how long results gather now before they are read
     std::uint64_t buffer_full_packets() const { return buffer_full_packets_; }
+    std::uint64_t damaged_packets() const { return nic_->damaged(); }  // as ICRC says
     std::int64_t busy_ns() const { return busy_ns_; }
+    bool owes() const override { return is_alive_ && !has_ended_ && nic_->owes(); }
 
   private:
     enum What : std::uint64_t { kWork, kTimer, kSend, kWhats };
@@ -84,8 +83,10 @@ class Worker final : public host::TransportEngine, public Element, public Endpoi
     void work_at(std::int64_t at_ns);
     void work();
     bool is_batch(std::size_t packets, std::size_t trains) const;
-    void accept(const host::Work &work, const sw::Datagram &datagram);
+    std::int64_t read();
+    void accept(const host::Work &work, const host::Arrival &packet);
     void work_on(const host::Work &work);
+    void put_out(std::vector<Frame> *frames, std::uint32_t longest_train);
     void send(std::vector<Frame> *frames, std::uint32_t longest_train);
     void set_timer();
     void tell();
@@ -96,11 +97,12 @@ class Worker final : public host::TransportEngine, public Element, public Endpoi
     }
 
     sim::Engine *const engine_;
-    FramePool *const frames_;
     Host *const host_;
     const std::string name_;
     const WorkerSetup setup_;
     const Tell tell_;
+    const std::unique_ptr<Nic> nic_;
+    std::vector<Frame> replies_;  // the NIC's own, until they are sent
     Waking waking_;
     host::Station station_;
     std::unordered_map<const host::Share *, WindowAudit> audits_;
@@ -119,6 +121,7 @@ class Worker final : public host::TransportEngine, public Element, public Endpoi
     bool is_alive_ = true;
     bool has_ended_ = false;  // it works no more, but is there
     bool told_failure_ = false;
+    bool told_refused_ = false;  // that the NIC has failed
     std::string breach_;
     std::uint64_t buffer_full_packets_ = 0;
     std::int64_t busy_ns_ = 0;

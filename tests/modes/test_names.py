@@ -26,6 +26,7 @@ ABOUT_ONE = {
     "ina/bench/sharing.py": "measures both modes beside each other",
     "ina/bench/sharing_worker.py": "is a worker of theirs",
     "ina/bench/stopped_worker.py": "of a job that shares slots",
+    "ina/sim/draw_nics.py": "draws jobs of NICs in place of jobs that have slots alone",
     "ina/sim/draw_shared.py": "draws jobs that share slots",
     "ina/sim/draw_streams.py": "draws jobs of streams in place of jobs that have slots alone",
     "ina/sim/windows/slots.py": "windows of jobs that share slots",

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ina.p4.names import SHARED, STREAM
+from ina.p4.builds import builds_of
+from ina.p4.names import DEFAULT_MODE, MODES
 
 _COMPILED = "ina/p4/compiled/{}_v1model_{}.json.xz"
-_BUILDS = (64, 256, 360, 1024)
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Bug:
     def seen_in(self) -> str:
         """Only with switches of this mode can it be seen; empty: with any."""
         first = self.name.partition(" ")[0]
-        return first if first in (SHARED, STREAM) else ""
+        return first if first in MODES and first != DEFAULT_MODE else ""
 
     @property
     def seen_with(self) -> str:
@@ -48,7 +48,7 @@ class Bug:
     def put_into(self, root: Path) -> None:
         """Changes the files below ``root``."""
         if self.change is not None:
-            for values in _BUILDS:
+            for values in builds_of(self.mode):
                 path = root / _COMPILED.format(self.mode, values)
                 program = json.loads(lzma.decompress(path.read_bytes()))
                 self.change(program)

@@ -22,6 +22,7 @@ from tests.conformance.mutants import action, last_digest, nodes, stale_takes, s
 from tests.lines import ROOT
 from tests.sim.block_bugs import BLOCK_BUGS
 from tests.sim.bug import Bug
+from tests.sim.nic_bugs import NIC_BUGS
 from tests.sim.number_bugs import NUMBER_BUGS
 from tests.sim.packed_bugs import PACKED_BUGS
 from tests.sim.resize_bugs import RESIZE_BUGS
@@ -183,6 +184,7 @@ BUGS = (
     *PACKED_BUGS,
     *BLOCK_BUGS,
     *STREAM_BUGS,
+    *NIC_BUGS,
 )
 
 

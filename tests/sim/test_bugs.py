@@ -16,6 +16,7 @@ from ina.switch.targets import default_target
 from tests.sim.block_bugs import BLOCK_BUGS
 from tests.sim.bug import Bug
 from tests.sim.bugs import TIME_S, compile_in, copy_to, find_extension, fuzz_in
+from tests.sim.nic_bugs import NIC_BUGS
 from tests.sim.number_bugs import NUMBER_BUGS
 from tests.sim.packed_bugs import PACKED_BUGS
 from tests.sim.resize_bugs import RESIZE_BUGS
@@ -30,7 +31,8 @@ QUICK = (
     "shared controller: an arc is not given back",
 )
 """Nothing has to be compiled."""
-_ALL = (*SHARED_BUGS, *RESIZE_BUGS, *NUMBER_BUGS, *PACKED_BUGS, *BLOCK_BUGS, *STREAM_BUGS)
+_OF_SUMS = (*NUMBER_BUGS, *PACKED_BUGS, *BLOCK_BUGS)
+_ALL = (*SHARED_BUGS, *RESIZE_BUGS, *_OF_SUMS, *STREAM_BUGS, *NIC_BUGS)
 NEW_BUGS = [bug for bug in _ALL if not bug.slows]
 
 

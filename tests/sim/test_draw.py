@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from ina.p4.names import POOL, STREAM
+from ina.p4.names import POOL, ROCE, STREAM, TRANSPARENT
 from ina.sim.draw import draw
 from ina.sim.draw_bounded import MOST_HOPS, bounded, hops
 from ina.sim.scenario import (
@@ -23,6 +23,7 @@ SEEDS = 300
 KINDS = {
     *("star", "racks", "graph"),
     *("mode pool", "mode shared", "mode stream", "stream beside pool"),
+    *("mode roce", "NICs in a tree", "mode transparent", "a ring without power"),
     *("results of the fabric", "results in rank 0", "several results"),
     *("resize to stream", "zeros", "zeros alone", "a stream without zeros", "a stream in a tree"),
     *("link_down", "pause", "crash", "power_cycle", "controller_kill", "controller_cut"),
@@ -30,7 +31,7 @@ KINDS = {
     *("far", "epochs wrap", "numbers wrap", "trains", "multicast", "marks", "caps", "traffic"),
     *("verify ", "verify off", "verify accidents", "verify keyed", "bits flip", "one host"),
     *("sum", "avg", "one rank's", "nothing", "three windows", "in rows", "late", "at once"),
-    *("float32", "float16", "bfloat16", "int32", "64", "256", "360", "1024"),
+    *("float32", "float16", "bfloat16", "int32", "64", "256", "360", "1024", "56", "248", "1016"),
     *("hook lowbit8", "hook lowbit16", "hook topk"),
     *("sparse", "of no density", "of any density", "blocks of packets", "other blocks"),
 }
@@ -55,6 +56,9 @@ def kinds(it: Scenario) -> Iterator[str]:
         "traffic": it.traffic,
         "bits flip": not it.link.frame_check,
         "stream beside pool": it.switch.mode == STREAM and POOL in [job.mode for job in it.job],
+        "NICs in a tree": it.switch.mode == ROCE and it.topology.kind != "star",
+        "a ring without power": it.switch.mode == TRANSPARENT
+        and any(fault.what == "power_cycle" for fault in it.fault),
         "a stream in a tree": it.switch.mode == STREAM and it.topology.kind != "star",
     }
     yield from (name for name, has in named.items() if has)

@@ -264,7 +264,7 @@ def test_what_is_left_of_a_claim_is_found() -> None:
         ({"switch": {"mode": "pool"}}, "switch.shared_slots: only with switch.mode = 'shared'"),
         (
             {"job": [{"name": "r", "workers": 1, "hosts": ["h1"], "mode": "roce"}]},
-            "mode 'roce': hosts of the virtual network have no RDMA NICs",
+            "mode 'roce': want switch.mode = 'roce', too",
         ),
         ({"aggregator": []}, "job 'a': mode 'shared': switch 's1' reaches no aggregator"),
         ({"aggregator": [{"name": "x", "job": "p"}]}, "job 'p': want a job of mode 'shared', once"),

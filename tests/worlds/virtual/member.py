@@ -17,9 +17,9 @@ from ina.host.member.join import Grant
 from ina.host.member.latch import FailureLatch, Voice
 from ina.host.options import WorkerOptions
 from ina.rpc import controller_pb2 as pb2
+from ina.sim.links import SimShared
 from ina.sim.loop import VirtualLoop
 from ina.sim.process import Process
-from ina.sim.seat import SimShared
 from ina.sim.task_driver import TaskDriver
 from tests.worlds.fakes.tickets import direct_ticket
 
