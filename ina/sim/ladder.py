@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ina.extension import sim as native
 from ina.extension.sim import Trace
+from ina.protocol.bth import BTH_BYTES, ROCE_UDP_PORT, Opcode, decode_bth
 from ina.protocol.codec import Header, decode_header
 from ina.protocol.errors import PacketError
 from ina.protocol.spec import ALL_WORKERS, Flag, Kind
@@ -14,7 +15,10 @@ from ina.sim.errors import ScenarioError
 
 __all__ = ["Trace", "ladder", "recorder"]
 
+_UDP_PORT_OFFSET = 36
 _PAYLOAD_OFFSET = 42  # Ethernet, IPv4, UDP
+_SYNDROME_OFFSET = _PAYLOAD_OFFSET + BTH_BYTES
+_NAK = 0x60
 _COLUMN = 16
 _TIME = 14
 _SHORT = {Kind.CONTRIBUTION: "c", Kind.RESULT: "r"}
@@ -63,10 +67,11 @@ def ladder(
 
 
 def label(record: native.TraceRecord) -> str:
-    """Kind, sequence number and worker of an ina packet; else the frame's size."""
+    """Kind, sequence number and worker of an ina packet; what a NIC says of which packet's number;
+    else the frame's size."""
     header = header_of(record)
     if header is None:
-        return f"{record.frame_bytes} B"
+        return _reply(record.head) or f"{record.frame_bytes} B"
     kind = _SHORT.get(header.kind, "?")
     worker = "*" if header.worker == ALL_WORKERS else str(header.worker)
     again = "'" if header.flags & Flag.RESEND else ""
@@ -76,10 +81,26 @@ def label(record: native.TraceRecord) -> str:
 
 def header_of(record: native.TraceRecord) -> Header | None:
     """None: it is no packet of ina."""
+    inside = _PAYLOAD_OFFSET + (BTH_BYTES if _is_roce(record.head) else 0)
     try:
-        return decode_header(record.head[_PAYLOAD_OFFSET:])
+        return decode_header(record.head[inside:])
     except PacketError:
         return None
+
+
+def _is_roce(head: bytes) -> bool:
+    port = head[_UDP_PORT_OFFSET : _UDP_PORT_OFFSET + 2]
+    return int.from_bytes(port, "big") == ROCE_UDP_PORT
+
+
+def _reply(head: bytes) -> str:
+    """Empty: it is none."""
+    if not _is_roce(head) or len(head) <= _SYNDROME_OFFSET:
+        return ""
+    bth = decode_bth(head[_PAYLOAD_OFFSET:])
+    if bth.opcode != Opcode.RC_ACKNOWLEDGE:
+        return ""
+    return f"{'nak' if head[_SYNDROME_OFFSET] & _NAK else 'ack'} {bth.psn}"
 
 
 def _is_shown(record: native.TraceRecord, seqs: frozenset[int] | None, window: int) -> bool:

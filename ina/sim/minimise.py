@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ina import modes
 from ina.p4 import names
+from ina.p4.builds import builds_of
 from ina.sim.errors import ScenarioError
 from ina.sim.reading import check
 from ina.sim.scenario import (
@@ -76,7 +77,7 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
             others = [one for one in scenario.aggregator if one.job != jobs[i].name]
             yield replace(scenario, job=fewer, fault=rest, aggregator=others)
     yield from _less_shared(scenario)
-    yield from _fewer_streams(scenario)
+    yield from _plainer(scenario)
     if len(faults) > 1:
         yield replace(scenario, fault=[])
     for i in range(len(faults)):
@@ -113,7 +114,7 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
     usual = ControllerSpec(lease_s=lease_s, sizing=control.sizing, quotas=control.quotas)
     yield replace(scenario, controller=usual)
     yield replace(scenario, controller=replace(control, sizing="fixed"))
-    yield replace(scenario, values=64)
+    yield replace(scenario, values=min(builds_of(scenario.switch.mode)))
 
 
 def _less_shared(scenario: Scenario) -> Iterator[Scenario]:
@@ -138,15 +139,19 @@ def _less_shared(scenario: Scenario) -> Iterator[Scenario]:
             yield _without(scenario, {one.name})
 
 
-def _fewer_streams(scenario: Scenario) -> Iterator[Scenario]:
-    """All jobs, or one, as they would be without blocks that are skipped."""
-    if not modes.of(scenario.switch.mode).is_stream:
+def _plainer(scenario: Scenario) -> Iterator[Scenario]:
+    """All jobs, or one, as they would be without blocks that are skipped, and without NICs."""
+    program, jobs = scenario.switch.mode, scenario.job
+    if program == names.DEFAULT_MODE or modes.of(program).needs_aggregator:
         return
-    jobs = scenario.job
     plain = [replace(job, mode=names.DEFAULT_MODE) for job in jobs]
-    yield replace(scenario, job=plain, switch=SwitchSpec(), fault=_unchanged(scenario))
+    builds = builds_of(names.DEFAULT_MODE)
+    values = scenario.values if scenario.values in builds else min(builds)
+    yield replace(
+        scenario, job=plain, switch=SwitchSpec(), values=values, fault=_unchanged(scenario)
+    )
     for i, job in enumerate(jobs):
-        if len(jobs) > 1 and modes.of(job.mode).is_stream:
+        if len(jobs) > 1 and job.mode != names.DEFAULT_MODE:
             yield replace(scenario, job=[*jobs[:i], plain[i], *jobs[i + 1 :]])
 
 

@@ -16,7 +16,7 @@
 namespace ina::sim {
 
 struct TraceRecord {
-    static constexpr std::size_t kHeadBytes = 80;  // Ethernet, IPv4, UDP and ina's header
+    static constexpr std::size_t kHeadBytes = 96;  // Ethernet, IPv4, UDP, BTH and ina's header
     std::uint32_t port = 0;                        // which of the trace's
     Fate fate = Fate::kArrives;
     std::int64_t sent_ns = 0;     // the last bit; where the queue was full: when it came

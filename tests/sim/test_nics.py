@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from ina.p4.names import POOL, ROCE, TRANSPARENT
+from ina.protocol.roce import ring_psn
 from ina.sim.errors import ScenarioError
 from ina.sim.fuzz import try_scenario
+from ina.sim.ladder import label, recorder
+from ina.sim.minimise import minimise
 from ina.sim.reading import make
 from ina.sim.run import Simulation
 
@@ -92,3 +95,20 @@ def test_a_ring_whose_switch_has_lost_its_power_ends_and_no_sum_is_wrong() -> No
 def test_what_nics_do_not_do_is_refused(scenario: dict[str, Any], text: str) -> None:
     with pytest.raises(ScenarioError, match=text):
         make(scenario)
+
+
+def test_a_scenario_that_fails_is_made_small() -> None:
+    """Without NICs, unless they matter."""
+    scenario = make(of(TRANSPARENT, values=248))
+    plain = minimise(scenario, lambda _it: True)
+    ring = minimise(scenario, lambda it: it.switch.mode == TRANSPARENT)
+    assert [(it.values, it.job[0].mode) for it in (plain, ring)] == [(64, POOL), (56, TRANSPARENT)]
+
+
+def test_a_ladder_has_what_is_in_sends_and_what_nics_say() -> None:
+    trace = recorder(1000, None)
+    job = {"workers": 2, "steps": 1, "tensors": [{"elems": 50, "dtype": "int32"}], "wraps_after": 0}
+    scenario = make({**of(TRANSPARENT, job), "link": {}})
+    assert Simulation(scenario, 1, trace=trace).run().sums_checked == 2
+    said = {label(record) for record in trace.records()}
+    assert said == {"c0/0", "c0/1", "r0/0", "r0/1", f"ack {ring_psn(1)}"}
