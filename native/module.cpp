@@ -6,6 +6,9 @@ namespace nb = nanobind;
 namespace ina::congestion {
 void bind(nb::module_ &m);
 }
+namespace ina::embed {
+void bind(nb::module_ &m);
+}
 namespace ina::host {
 void bind(nb::module_ &m);
 void bind_blocks(nb::module_ &m);
@@ -31,10 +34,12 @@ NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);
     m.doc() =
         "Native cores of ina: window algorithms, the host's WorkerCore and transport, the soft "
-        "switch's ports, the virtual network; the doors of all that for fuzzers.";
+        "switch's ports, the virtual network, embeddings; the doors of all that for fuzzers.";
     m.attr("SOURCES_SHA256") = INA_SOURCES_SHA256;  // ina.extension compares it
     auto congestion = m.def_submodule("congestion");
     ina::congestion::bind(congestion);
+    auto embed = m.def_submodule("embed");
+    ina::embed::bind(embed);
     auto host = m.def_submodule("host");
     ina::host::bind(host);  // first: check names its types
     auto blocks = m.def_submodule("blocks");

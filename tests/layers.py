@@ -40,6 +40,7 @@ BELOW = {
     "host": {
         *("congestion", "errors", "extension", "log", "modes", "protocol", "rpc", "p4", "metrics"),
     },
+    "embed": {"errors", "extension", "protocol"},
     "controller": {
         *("congestion", "errors", "log", "protocol", "rpc", "p4", "metrics", "switch"),
         *("document", "fabric", "modes", "tables", "trees", "units"),
@@ -89,6 +90,8 @@ BELOW = {
     },
     "torch": {
         "congestion",
+        "embed",
+        "extension",
         "modes",
         "errors",
         "log",

@@ -21,6 +21,7 @@ BELOW = {
     "host/channel": {"host/core", "host/endpoint", "switch"},
     "host/engine": {"congestion", "host/recovery", "host/core"},
     "host/transport": {"congestion", "host/core", "host/channel", "host/engine"},
+    "embed": {"congestion", "host/recovery", "host/channel"},
     "switch": set(),
     "sim": {"congestion", "host/core", "host/endpoint", "host/engine", "switch"},
     "sim/flows": {"sim", "switch"},

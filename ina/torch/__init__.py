@@ -20,6 +20,7 @@ from torch._C._distributed_c10d import _DistributedBackendOptions
 
 from ina import log
 from ina.torch.devices import DEVICES
+from ina.torch.embedding import EmbeddingBag, EmbeddingBags, EmbeddingOptimizer, Table
 from ina.torch.env import Options, Settings
 from ina.torch.errors import NotInaGroupError
 from ina.torch.hook import HookState, allreduce_hook
@@ -29,11 +30,15 @@ from ina.torch.stats import GroupStats
 from ina.torch.topk import TopkState, topk_hook
 
 __all__ = [
+    "EmbeddingBag",
+    "EmbeddingBags",
+    "EmbeddingOptimizer",
     "GroupStats",
     "HookState",
     "LowbitState",
     "Options",
     "ProcessGroupIna",
+    "Table",
     "TopkState",
     "allreduce_hook",
     "lowbit_hook",

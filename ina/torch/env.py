@@ -69,7 +69,8 @@ INA_MULTICAST          IPv4 multicast network where the embedded switch sends re
 INA_LEASE_S            seconds after which the embedded controller takes a silent worker for dead:
                        1 to 3600, default 15. A killed process is found in about 3 s.
 INA_LOSS_RATE          share of packets that the embedded switch drops at its ports, in each
-                       direction: 0 (default) to below 1. For tests and demonstrations.
+                       direction: 0 (default) to below 1; and that services of embeddings drop on
+                       their way out. For tests and demonstrations.
 INA_LOSS_SEED          seed of those drops, default 0.
 INA_STATS_DIR          existing folder in which each worker writes its counters as JSON
                        (``group<id>.rank<r>.json``) when its group is destroyed.

@@ -1,0 +1,174 @@
+"""A host's service of embeddings: its rows, and what it asks of others'."""
+
+from __future__ import annotations
+
+import math
+import socket
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ina.embed.bags import Bags
+from ina.embed.errors import (
+    HostLostError,
+    HostsDifferError,
+    InvalidBagsError,
+    StepDeadlineError,
+)
+from ina.extension import embed as native
+from ina.protocol.peer import Peer
+
+Floats = NDArray[np.float32]
+PATIENCE_S = 300.0
+"""Without a word of a host that is asked."""
+PART_BYTES = 1400
+"""Of a message, in a packet, behind ina's header of 32: with IPv4's and UDP's, 1,460."""
+_SLICE_NS = 200_000_000  # a signal is seen in between
+
+
+class Door:
+    """A bound UDP socket, before it is known who else there is."""
+
+    def __init__(self, host: str) -> None:
+        """Raises OSError: this host has no such address."""
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind((host, 0))
+        self.peer = Peer.at(self.socket.getsockname())
+
+
+class LookUp:
+    """Vectors that have been asked for."""
+
+    def __init__(self, service: Service, ticket: int, bags: Bags, values: int) -> None:
+        """Of :meth:`Service.look_up`."""
+        self._service = service
+        self._ticket = ticket
+        self._shape = (bags.count, values)
+
+    def wait(self) -> Floats:
+        """The vectors, shape (bags, dim); zeros for an empty bag. To be called once.
+
+        Raises HostLostError, HostsDifferError.
+        """
+        native_service = self._service.native
+        self._service.wait(lambda: native_service.wait(self._ticket, _SLICE_NS))
+        vectors = np.empty(self._shape, np.float32)
+        native_service.take(self._ticket, vectors.ctypes.data)
+        return vectors
+
+
+class Service:
+    """The rows of this host, in a thread of their own, and a client to those of all."""
+
+    def __init__(
+        self,
+        door: Door,
+        config: native.GroupConfig,
+        peers: Sequence[Peer],
+        *,
+        patience_s: float = PATIENCE_S,
+        loss_rate: float = 0.0,
+        loss_seed: int = 0,
+    ) -> None:
+        """Take over `door`; `peers` are the hosts' addresses, by number.
+
+        `loss_rate`, a share of what it sends, is dropped, for tests and demonstrations.
+        """
+        self._dims = [spec.dim for spec in config.tables]
+        self._placements = [native.Placement(spec, config.hosts) for spec in config.tables]
+        self._host = config.host
+        self._peers = peers
+        self._optimizer = config.optimizer
+        places = [(int(peer.address), peer.udp_port) for peer in peers]
+        own = native.ClientConfig(patience_ns=int(patience_s * 1e9))
+        self.native = native.Service(
+            door.socket.fileno(), config, own, places, loss_rate, loss_seed
+        )
+        door.socket.close()
+
+    def set_optimizer(self, optimizer: native.Optimizer) -> None:
+        """Before the first step has ended."""
+        self.native.set_optimizer(optimizer)
+        self._optimizer = optimizer
+
+    def look_up(self, step: int, table: int, bags: Bags) -> LookUp:
+        """Ask for the sums of bags in version `step` of the tables."""
+        ticket = self.native.look_up(step, table, *bags.address, False)
+        return LookUp(self, ticket, bags, self._dims[table])
+
+    def add_gradients(self, step: int, table: int, bags: Bags, vectors: Floats) -> None:
+        """Add ``vectors[i]``, times its weight, to the gradient of each row of bag i.
+
+        Raises InvalidBagsError: `vectors` are not float32 of shape (bags, dim).
+        """
+        want = (bags.count, self._dims[table])
+        if vectors.shape != want or vectors.dtype != np.float32:
+            raise InvalidBagsError(f"vectors: {vectors.dtype} {vectors.shape}: want float32 {want}")
+        vectors = np.ascontiguousarray(vectors)
+        self.native.add_gradients(step, table, *bags.address, vectors.ctypes.data)
+
+    def end_step(self, step: int, rate: float) -> None:
+        """No more gradients of this step. Each host says so, and then rows are updated."""
+        self.native.end_step(step, rate)
+
+    def wait_for_version(self, version: int, most_s: float = math.inf) -> None:
+        """Until this host's rows have the gradients of all steps before.
+
+        Raises HostLostError, HostsDifferError; StepDeadlineError: it took longer than `most_s`.
+        """
+        deadline = time.monotonic() + most_s
+        self.wait(lambda: self.native.wait_for_gradients(_SLICE_NS), deadline)
+        self.wait(lambda: self.native.wait_for_version(version, _SLICE_NS), deadline)
+
+    def wait(self, once: Callable[[], native.Outcome], deadline: float = math.inf) -> None:
+        """As often as it is needed. The cores give up what takes longer than their patience."""
+        while (outcome := once()) is native.Outcome.NOT_YET:
+            if time.monotonic() > deadline:
+                raise StepDeadlineError("embeddings: other hosts have not ended their steps")
+        if outcome is native.Outcome.FAILED:
+            failure = self.native.failure
+            if failure.host == self._host:
+                raise HostsDifferError(f"embeddings: {failure.what}")
+            raise HostLostError(
+                f"embeddings, step {failure.step}: host {failure.host}"
+                f" ({self._peers[failure.host]}) {failure.what}"
+            )
+
+    def rows(self, table: int) -> NDArray[np.int64]:
+        """The numbers of this host's rows, in the order in which they lie here."""
+        placement = self._placements[table]
+        count = placement.rows_of(self._host)
+        return np.fromiter(
+            (placement.row_at(self._host, local) for local in range(count)), np.int64, count
+        )
+
+    def read(self, table: int) -> tuple[Floats, Floats]:
+        """This host's rows, and what the optimiser keeps of each, in the order of :meth:`rows`."""
+        values, state = self._room(table)
+        self._copy(table, values, state, into=False)
+        return values, state
+
+    def write(self, table: int, values: Floats, state: Floats | None = None) -> None:
+        """Set this host's rows. Raises InvalidBagsError: of another shape than :meth:`read`'s."""
+        room = self._room(table)
+        for name, given, want in zip(("values", "state"), (values, state), room, strict=True):
+            if given is not None and (given.shape != want.shape or given.dtype != np.float32):
+                raise InvalidBagsError(
+                    f"{name}: {given.dtype} {given.shape}: want float32 {want.shape}"
+                )
+        self._copy(table, np.ascontiguousarray(values), state, into=True)
+
+    def _room(self, table: int) -> tuple[Floats, Floats]:
+        count, dim = self._placements[table].rows_of(self._host), self._dims[table]
+        state = self._optimizer.state_values(dim)
+        return np.empty((count, dim), np.float32), np.empty((count, state), np.float32)
+
+    def _copy(self, table: int, values: Floats, state: Floats | None, *, into: bool) -> None:
+        address = 0 if state is None else state.ctypes.data
+        self.native.copy_rows(table, 0, len(values), values.ctypes.data, address, into)
+
+    def close(self) -> None:
+        """Others get no answer any more."""
+        self.native.close()

@@ -1,0 +1,113 @@
+"""How the ranks of a group find each other's services, and see that they mean the same tables."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+
+from ina.embed.errors import HostsDifferError, TooLittleMemoryError
+from ina.embed.memory import check_memory
+from ina.embed.service import Door, Service
+from ina.embed.sharding import Table, how, place
+from ina.embed.start import normal_rows
+from ina.extension.embed import GroupConfig, Optimizer
+from ina.host.own_addresses import towards
+from ina.protocol.peer import Peer
+from ina.torch.env import Settings
+
+_log = logging.getLogger(__name__)
+_LOOPBACK = "127."
+_HERE = "127.0.0.1"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What a rank tells the others."""
+
+    tables: tuple[Table, ...]
+    place: tuple[str, int]
+    key: int
+    seed: int
+
+
+def start(tables: Sequence[Table], group: dist.ProcessGroup | None) -> Service:
+    """This rank's service, once those of all ranks of the group have their rows. Collective.
+
+    Without a process group, the rank is alone.
+
+    Raises on every rank: TableError; HostsDifferError, ranks name other tables, or addresses that
+    do not reach each other; TooLittleMemoryError, of one of them.
+    """
+    is_alone = not dist.is_initialized()
+    rank = 0 if is_alone else dist.get_rank(group)
+    hosts = 1 if is_alone else dist.get_world_size(group)
+    specs = place(tables, hosts)
+    settings = Settings.from_environ()
+    door = Door(_own_address(settings))
+    seed = int(torch.randint(2**62, ()).item())
+    own = _Said(tuple(tables), door.peer.place, secrets.randbits(64), seed)
+    said = gathered(own, hosts, group)
+    _check_same(said)
+    config = GroupConfig(
+        key=said[0].key, host=rank, hosts=hosts, tables=specs, optimizer=Optimizer()
+    )
+    _check_memory(config, group)
+    service = Service(
+        door,
+        config,
+        [Peer.at(one.place) for one in said],
+        loss_rate=settings.loss_rate,
+        loss_seed=settings.loss_seed + rank,
+    )
+    for number, table in enumerate(tables):
+        service.write(number, normal_rows(said[0].seed, number, service.rows(number), table.dim))
+        _log.info("table %r lies %s", table.name, how(specs[number]))
+    gathered(None, hosts, group)  # nobody asks before all have their rows
+    return service
+
+
+def gathered(said: T, hosts: int, group: dist.ProcessGroup | None) -> list[T]:
+    """What each rank says, by rank. Collective."""
+    all_said = [said] * hosts
+    if hosts > 1:
+        dist.all_gather_object(all_said, said, group=group)
+    return all_said
+
+
+def _own_address(settings: Settings) -> str:
+    """As the backend's: INA_HOST, or the one on the way to where the ranks met."""
+    return (
+        Settings.from_environ().host
+        or towards(os.environ.get("MASTER_ADDR", "127.0.0.1"))
+        or "127.0.0.1"
+    )
+
+
+def _check_same(said: Sequence[_Said]) -> None:
+    for rank, one in enumerate(said):
+        if one.tables != said[0].tables:
+            raise HostsDifferError(f"ranks 0 and {rank} have other tables, or in another order")
+        if one.place[0].startswith(_LOOPBACK) != said[0].place[0].startswith(_LOOPBACK):
+            raise HostsDifferError(
+                f"ranks 0 and {rank} are at {said[0].place[0]} and {one.place[0]}: say by INA_HOST"
+                " where others reach them"
+            )
+
+
+def _check_memory(config: GroupConfig, group: dist.ProcessGroup | None) -> None:
+    problem = ""
+    try:
+        check_memory(config.tables, config.hosts, config.host, config.optimizer)
+    except TooLittleMemoryError as error:
+        problem = str(error)
+    for one in gathered(problem, config.hosts, group):
+        if one:
+            raise TooLittleMemoryError(one)

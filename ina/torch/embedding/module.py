@@ -1,0 +1,301 @@
+"""Embedding bags whose rows lie on the ranks of a group."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch import nn
+
+from ina.embed.bags import Bags
+from ina.embed.errors import InvalidBagsError, TableError
+from ina.embed.service import Service
+from ina.embed.sharding import Table, place
+from ina.errors import InaError
+from ina.torch.embedding.asked import Asked, Query, ask
+from ina.torch.embedding.meeting import gathered, start
+from ina.torch.embedding.optimizer import EmbeddingOptimizer, Name, native_optimizer
+
+Given = torch.Tensor | tuple[torch.Tensor | None, ...]
+"""Of a table: ids of shape (bags, rows a bag), or (ids, offsets[, weights])."""
+_LINGER_S = 0.5  # whose acknowledgement was lost asks again
+_LAST_STEP_S = 10.0
+
+
+class EmbeddingBags(nn.Module):
+    """Tables whose rows are pooled and updated by the ranks that own them.
+
+    It has no parameters, so DDP leaves it alone. A step begins with forward passes and ends with
+    ``optimizer.step()`` on every rank; all forward passes of a step read the same version of the
+    rows, and all ranks take the same steps. Without an optimiser rows never change.
+
+    Args:
+        tables: the same on all ranks, in the same order.
+        group: default: all ranks.
+        exact: rows are fetched and pooled here, in the order and so with the bits of
+            ``nn.EmbeddingBag``. Else bags may be added up by the owners of their rows, where that
+            is less to send; sums then have the same bits in every run, but may differ from torch's
+            by rounding.
+
+    Collective. Raises on every rank TableError, HostsDifferError or TooLittleMemoryError.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[Table],
+        *,
+        group: dist.ProcessGroup | None = None,
+        exact: bool = False,
+    ) -> None:
+        """Start this rank's service."""
+        super().__init__()
+        self.tables = tuple(tables)
+        self._numbers = {table.name: number for number, table in enumerate(tables)}
+        self._exact = exact
+        self._group = group
+        self._hosts = dist.get_world_size(group) if dist.is_initialized() else 1
+        self._specs = place(tables, self._hosts)
+        self.service = start(tables, group)
+        self._progress = _Progress()
+        self._trains = False
+        self._prefetched: tuple[int, int, dict[str, Asked]] | None = None
+        self._at_end = weakref.finalize(self, _end, self.service, self._progress)
+
+    @property
+    def steps(self) -> int:
+        """That this rank has ended: the version that it reads."""
+        return self._progress.steps
+
+    def forward(self, batch: Mapping[str, Given]) -> dict[str, torch.Tensor]:
+        """Vectors of shape (bags, dim) by table, as ``nn.EmbeddingBag`` makes them.
+
+        Args:
+            batch: for each table that is wanted ids of shape (bags, rows a bag), or ids and
+                offsets, or these and weights, integers and float32 in CPU memory.
+
+        Raises NoSuchRowError, InvalidBagsError, TableError before anything is sent; HostLostError.
+        """
+        step = self.steps
+        push = self._push_of(step) if self._trains and torch.is_grad_enabled() else None
+        asked = self._taken(batch) or self._ask(batch, step)
+        return {name: one.vectors(push) for name, one in asked.items()}
+
+    def prefetch(self, batch: Mapping[str, Given]) -> None:
+        """Ask now for what the next step's first forward pass will be given, the same object.
+
+        To be called before the optimiser's step; owners answer once their rows are of that step.
+        """
+        step = self.steps + 1 if self._trains else self.steps
+        self._prefetched = (id(batch), step, self._ask(batch, step))
+
+    def optimizer(
+        self,
+        name: Name,
+        lr: float,
+        *,
+        eps: float = 1e-10,
+        initial_accumulator_value: float = 0.0,
+    ) -> EmbeddingOptimizer:
+        """What updates the rows, at their owners; one for all tables, before the first step.
+
+        "sgd"; "adagrad", a sum of squares a value; "rowwise_adagrad", one a row. On all ranks the
+        same. Raises TableError.
+        """
+        if self._trains:
+            raise TableError("these embeddings have an optimizer already")
+        self.service.set_optimizer(native_optimizer(name, eps, initial_accumulator_value))
+        self._trains = True
+        return EmbeddingOptimizer(self._end_step, lr)
+
+    def load_embedding_bag(self, name: str, bag: nn.EmbeddingBag) -> None:
+        """Take over the weights of a plain one, which every rank has."""
+        self.load_weight(name, bag.weight)
+
+    def load_weight(self, name: str, weight: torch.Tensor) -> None:
+        """Set a table's rows; each rank keeps those that it owns, of (rows, dim) float32.
+
+        Raises TableError: another shape. To be called on all ranks, between steps.
+        """
+        number = self._number(name)
+        table = self.tables[number]
+        if tuple(weight.shape) != (table.rows, table.dim) or weight.dtype != torch.float32:
+            raise TableError(
+                f"table {name!r}: weight {weight.dtype} {tuple(weight.shape)}: want float32"
+                f" {(table.rows, table.dim)}"
+            )
+        self.service.wait_for_version(self.steps)
+        own = self.service.rows(number)
+        self.service.write(number, weight.detach()[torch.from_numpy(own)].numpy())
+        gathered(None, self._hosts, self._group)
+
+    def weight(self, name: str) -> torch.Tensor:
+        """A table's rows, whole, on every rank: (rows, dim). Collective; for tables that fit."""
+        number = self._number(name)
+        self.service.wait_for_version(self.steps)
+        own = (self.service.rows(number), self.service.read(number)[0])
+        whole = np.empty((self.tables[number].rows, self.tables[number].dim), np.float32)
+        for rows, values in gathered(own, self._hosts, self._group):
+            whole[rows] = values
+        return torch.from_numpy(whole)
+
+    def close(self) -> None:
+        """End this rank's service once all ranks are here. Collective."""
+        if self._at_end.detach() is None:
+            return
+        self.service.wait_for_version(self.steps)
+        gathered(None, self._hosts, self._group)
+        self.service.close()
+
+    def _number(self, name: str) -> int:
+        if name not in self._numbers:
+            raise TableError(f"table {name!r}: there are {', '.join(self._numbers)}")
+        return self._numbers[name]
+
+    def _ask(self, batch: Mapping[str, Given], step: int) -> dict[str, Asked]:
+        queries = {}
+        for name, given in batch.items():
+            parts: Any = (given,) if isinstance(given, torch.Tensor) else given
+            queries[self._number(name)] = query_of(name, *parts)
+        for number, query in queries.items():
+            table = self.tables[number]
+            Bags.of(query.ids.numpy(), query.offsets.numpy(), limit=table.rows)
+        asked = {}
+        for number, query in queries.items():
+            table = self.tables[number]
+            asked[table.name] = ask(
+                self.service, step, number, table, self._specs[number], query, self._exact
+            )
+        return asked
+
+    def _taken(self, batch: Mapping[str, Given]) -> dict[str, Asked] | None:
+        prefetched, self._prefetched = self._prefetched, None
+        if prefetched is None or prefetched[:2] != (id(batch), self.steps):
+            return None
+        return prefetched[2]
+
+    def _push_of(self, step: int) -> Any:
+        def push(number: int, bags: Bags, gradient: NDArray[np.float32]) -> None:
+            if step != self.steps:
+                raise TableError(f"backward of step {step}, and {self.steps} have ended")
+            self.service.add_gradients(step, number, bags, gradient)
+
+        return push
+
+    def _end_step(self, lr: float) -> None:
+        self.service.end_step(self.steps, lr)
+        self._progress.steps += 1
+
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        self.service.wait_for_version(self.steps)
+        for number, table in enumerate(self.tables):
+            values, state = self.service.read(number)
+            own = f"{prefix}{table.name}"
+            destination[f"{own}.rows"] = torch.from_numpy(self.service.rows(number))
+            destination[f"{own}.weight"] = torch.from_numpy(values)
+            destination[f"{own}.state"] = torch.from_numpy(state)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Mapping[str, Any],
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        super()._load_from_state_dict(
+            {}, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs
+        )
+        self.service.wait_for_version(self.steps)
+        for number, table in enumerate(self.tables):
+            keys = [f"{prefix}{table.name}.{part}" for part in ("rows", "weight", "state")]
+            absent = [key for key in keys if key not in state_dict]
+            missing_keys.extend(absent)
+            if absent:
+                continue
+            rows, weight, state = (state_dict[key].numpy() for key in keys)
+            if not np.array_equal(rows, self.service.rows(number)):
+                error_msgs.append(
+                    f"table {table.name!r}: this rank has other rows than were saved; load_weight()"
+                    " takes a whole table"
+                )
+                continue
+            self.service.write(number, weight, state)
+
+
+class EmbeddingBag(EmbeddingBags):
+    """One table, with the call of ``nn.EmbeddingBag``: ids, offsets, weights; and its modes."""
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        *,
+        mode: str = "mean",
+        group: dist.ProcessGroup | None = None,
+        exact: bool = False,
+    ) -> None:
+        """As :class:`EmbeddingBags`'."""
+        table = Table("weight", num_embeddings, embedding_dim, bag=mode)  # type: ignore[arg-type]
+        super().__init__([table], group=group, exact=exact)
+
+    def forward(  # type: ignore[override]
+        self,
+        input: torch.Tensor,
+        offsets: torch.Tensor | None = None,
+        per_sample_weights: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Vectors of shape (bags, dim). Raises as :meth:`EmbeddingBags.forward`."""
+        if input.dim() == 2 and per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+        return super().forward({"weight": (input, offsets, per_sample_weights)})["weight"]
+
+
+@dataclass
+class _Progress:
+    """Outlives its module."""
+
+    steps: int = 0
+
+
+def _end(service: Service, progress: _Progress) -> None:
+    """Others may still wait for this rank's last gradients to be acknowledged."""
+    if progress.steps:
+        with contextlib.suppress(InaError):
+            service.wait_for_version(progress.steps, _LAST_STEP_S)
+            time.sleep(_LINGER_S)
+    service.close()
+
+
+def query_of(
+    name: str,
+    ids: torch.Tensor,
+    offsets: torch.Tensor | None = None,
+    weights: torch.Tensor | None = None,
+) -> Query:
+    """As 1-dimensional ids with offsets. Raises InvalidBagsError."""
+    for what, tensor in (("ids", ids), ("offsets", offsets), ("weights", weights)):
+        if tensor is not None and tensor.device.type != "cpu":
+            raise InvalidBagsError(f"table {name!r}: {what} are on {tensor.device}: want cpu")
+    if ids.dim() == 2:
+        if offsets is not None:
+            raise InvalidBagsError(f"table {name!r}: ids of shape (bags, rows) have no offsets")
+        return Query(ids.reshape(-1), torch.arange(ids.shape[0]) * ids.shape[1], weights)
+    if ids.dim() != 1 or offsets is None:
+        raise InvalidBagsError(
+            f"table {name!r}: ids of shape {tuple(ids.shape)}: want (bags, rows a bag), or (n,) and"
+            " offsets"
+        )
+    return Query(ids, offsets, weights)

@@ -1,0 +1,352 @@
+#include "embed/client.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+namespace ina::embed {
+namespace {
+
+std::size_t bits_of(std::uint64_t mask) {
+    std::size_t bits = 0;
+    for (; mask != 0; mask &= mask - 1) ++bits;
+    return bits;
+}
+
+std::uint16_t lowest_of(std::uint64_t mask) {
+    std::uint16_t bit = 0;
+    while (bit < 63 && (mask >> bit & 1) == 0) ++bit;
+    return bit;
+}
+
+}  // namespace
+
+std::size_t Client::Message::parts_left() const { return header.parts - bits_of(done); }
+
+Client::Client(const GroupConfig &config, const ClientConfig &own, Outbox *outbox)
+    : config_(config), own_(own), placements_(placements_of(config)), optimizer_(config.optimizer),
+      outbox_(outbox), rtt_(own.rto), gradient_numbers_(config.hosts), heard_ns_(config.hosts) {
+    if (own.window_parts < kMaxParts) {
+        throw std::invalid_argument("window_parts must be at least 64, which a message may have");
+    }
+    for (auto &owners : queues_) owners.resize(config.hosts);
+}
+
+void Client::check(std::uint16_t table, const BagSource &bags) const {
+    if (table >= placements_.size()) {
+        throw std::out_of_range("table " + std::to_string(table) + ": there are " +
+                                std::to_string(placements_.size()));
+    }
+    const std::uint32_t rows = placements_[table].spec().rows;
+    for (std::size_t i = 0; i < bags.bags; ++i) {
+        if (bags.offsets[i] < 0 || bags.offsets[i] > bags.offsets[i + 1]) {
+            throw std::out_of_range("offsets must not fall");
+        }
+    }
+    for (std::int64_t i = 0; bags.bags > 0 && i < bags.offsets[bags.bags]; ++i) {
+        if (bags.rows[i] >= rows) {
+            throw std::out_of_range("row " + std::to_string(bags.rows[i]) + " of table " +
+                                    std::to_string(table) + ", which has " + std::to_string(rows));
+        }
+    }
+}
+
+std::unique_ptr<Client::Message> Client::message_of(Kind kind, std::uint32_t step,
+                                                    std::uint16_t table, const Sheet *sheet) const {
+    auto message = std::make_unique<Message>();
+    Header &header = message->header;
+    header.kind = kind;
+    header.sender = config_.host;
+    header.table = table;
+    header.key = config_.key;
+    header.step = step;
+    message->way = kind == Kind::kLookup ? kLookups : kGradients;
+    if (sheet != nullptr) {
+        header.flags = sheet->bags.flags();
+        header.bags = static_cast<std::uint16_t>(sheet->bags.bags());
+        sheet->bags.write(&message->body);
+    }
+    return message;
+}
+
+void Client::queue(std::unique_ptr<Message> message, std::uint16_t owner) {
+    message->owner = owner;
+    message->header.parts =
+        static_cast<std::uint16_t>(parts_of(message->bytes, config_.part_bytes));
+    ++counters_.messages;
+    queues_[message->way][owner].push_back(std::move(message));
+}
+
+Client::Ticket Client::look_up(std::uint32_t step, std::uint16_t table, const BagSource &bags,
+                               bool with_state) {
+    check(table, bags);
+    const Placement &placement = placements_[table];
+    auto asked = std::make_unique<Asked>();
+    asked->bags = bags.bags;
+    asked->vector_values =
+        placement.spec().dim + (with_state ? optimizer_.state_values(placement.spec().dim) : 0);
+    const std::size_t vector_bytes = asked->vector_values * sizeof(float);
+    std::size_t vectors = 0;
+    Cutter cutter(placement, config_.hosts, {config_.part_bytes, vector_bytes, false});
+    cutter.cut(bags, [&](std::uint16_t owner, const Sheet &sheet) {
+        auto message = message_of(Kind::kLookup, step, table, &sheet);
+        if (with_state) message->header.flags |= kFlagState;
+        message->header.number = next_number_++;
+        message->asked = asked.get();
+        message->offset = vectors * asked->vector_values;
+        message->bytes = sheet.of.size() * vector_bytes;
+        for (const std::size_t bag : sheet.of) {
+            asked->pieces.push_back({bag, owner, vectors++ * asked->vector_values});
+        }
+        ++asked->open;
+        queue(std::move(message), owner);
+    });
+    asked->values.resize(vectors * asked->vector_values);
+    // Messages are not in this order where some owners' are full earlier than others'.
+    std::stable_sort(asked->pieces.begin(), asked->pieces.end(),
+                     [](const Piece &a, const Piece &b) {
+                         return std::tie(a.bag, a.owner) < std::tie(b.bag, b.owner);
+                     });
+    asked_.emplace(next_ticket_, std::move(asked));
+    return next_ticket_++;
+}
+
+bool Client::is_done(Ticket ticket) const { return asked_.at(ticket)->open == 0; }
+
+void Client::take(Ticket ticket, float *vectors) {
+    const std::unique_ptr<Asked> asked = std::move(asked_.at(ticket));
+    asked_.erase(ticket);
+    const std::size_t values = asked->vector_values;
+    std::fill_n(vectors, asked->bags * values, 0.0F);
+    std::size_t before = SIZE_MAX;  // the bag of the piece before
+    for (const Piece &piece : asked->pieces) {
+        float *const sum = vectors + piece.bag * values;
+        const float *const part = asked->values.data() + piece.offset;
+        if (piece.bag != before) {
+            std::copy_n(part, values, sum);
+        } else {
+            for (std::size_t i = 0; i < values; ++i) sum[i] += part[i];
+        }
+        before = piece.bag;
+    }
+}
+
+std::uint32_t Client::next_gradient(std::uint32_t step, std::uint16_t owner) {
+    if (step != step_) {
+        step_ = step;
+        std::fill(gradient_numbers_.begin(), gradient_numbers_.end(), 0);
+    }
+    return gradient_numbers_[owner]++;
+}
+
+void Client::add_gradients(std::uint32_t step, std::uint16_t table, const BagSource &bags,
+                           const float *vectors) {
+    check(table, bags);
+    const Placement &placement = placements_[table];
+    const std::size_t vector_bytes = placement.spec().dim * sizeof(float);
+    Cutter cutter(placement, config_.hosts, {config_.part_bytes, vector_bytes, true});
+    cutter.cut(bags, [&](std::uint16_t owner, const Sheet &sheet) {
+        auto message = message_of(Kind::kGradient, step, table, &sheet);
+        std::vector<std::uint8_t> &body = message->body;
+        const std::size_t before = body.size();
+        body.resize(before + sheet.of.size() * vector_bytes);
+        for (std::size_t i = 0; i < sheet.of.size(); ++i) {
+            std::memcpy(body.data() + before + i * vector_bytes,
+                        vectors + sheet.of[i] * placement.spec().dim, vector_bytes);
+        }
+        message->header.number = next_gradient(step, owner);
+        message->bytes = body.size();
+        queue(std::move(message), owner);
+    });
+}
+
+// To each owner a message of its own, which bears nothing but the rate.
+void Client::end_step(std::uint32_t step, float rate) {
+    ended_steps_ = step + 1;
+    for (std::uint16_t owner = 0; owner < config_.hosts; ++owner) {
+        auto message = message_of(Kind::kGradient, step, 0, nullptr);
+        message->header.flags |= kFlagLast;
+        message->header.number = next_gradient(step, owner);
+        message->body.resize(sizeof rate);
+        std::memcpy(message->body.data(), &rate, sizeof rate);
+        message->bytes = message->body.size();
+        queue(std::move(message), owner);
+    }
+}
+
+bool Client::has_queued(Way way) const {
+    return std::any_of(queues_[way].begin(), queues_[way].end(),
+                       [](const auto &queue) { return !queue.empty(); });
+}
+
+// Of a look-up the number is its own; of gradients, with the owner and the step.
+std::uint64_t Client::key_of(const Header &header, std::uint16_t owner) {
+    if (header.kind != Kind::kGradient) return header.number;
+    return std::uint64_t{header.step} << 32 | std::uint64_t{owner} << 24 | header.number;
+}
+
+Client::Message *Client::find(Messages *messages, const Header &header) const {
+    Header asked = header;
+    asked.kind = messages == &lookups_ ? Kind::kLookup : Kind::kGradient;
+    const auto found = messages->find(key_of(asked, header.sender));
+    if (found == messages->end()) return nullptr;
+    Message *const message = found->second.get();
+    const bool is_its = message->owner == header.sender && message->header.step == header.step &&
+                        message->header.parts == header.parts;
+    return is_its ? message : nullptr;
+}
+
+// In turn from the owners' queues, as far as the window goes.
+void Client::start(Way way, std::int64_t now_ns) {
+    auto &queues = queues_[way];
+    for (std::size_t without = 0; without < queues.size();) {
+        auto &queue = queues[next_owner_[way]];
+        if (!queue.empty()) {
+            const std::size_t parts = queue.front()->header.parts;
+            if (parts_in_flight_[way] + parts > own_.window_parts) return;
+            std::unique_ptr<Message> message = std::move(queue.front());
+            queue.pop_front();
+            parts_in_flight_[way] += parts;
+            message->first_sent_ns = now_ns;
+            send(message.get(), false, now_ns);
+            Messages &messages = way == kLookups ? lookups_ : gradients_;
+            const std::uint64_t key = key_of(message->header, message->owner);
+            messages.emplace(key, std::move(message));
+            without = 0;
+        } else {
+            ++without;
+        }
+        next_owner_[way] = (next_owner_[way] + 1) % queues.size();
+    }
+}
+
+void Client::send(Message *message, bool again, std::int64_t now_ns) {
+    Header header = message->header;
+    if (again) header.flags |= kFlagAgain;
+    message->sent_ns = now_ns;
+    message->deadline_ns = now_ns + rtt_.timeout_ns(message->tries);
+    if (message->way == kLookups) {
+        const std::uint64_t wanted = all_parts(header.parts) & ~message->done;
+        outbox_->put_mask(message->owner, header, wanted, message->body);
+        return;
+    }
+    for (std::size_t part = 0; part < header.parts; ++part) {
+        if ((message->done >> part & 1) != 0) continue;
+        header.part = static_cast<std::uint8_t>(part);
+        const std::size_t offset = part * config_.part_bytes;
+        outbox_->put(message->owner, header, message->body.data() + offset,
+                     std::min(config_.part_bytes, message->bytes - offset));
+    }
+}
+
+void Client::poll(std::int64_t now_ns) {
+    if (failure_) return;
+    for (const Way way : {kGradients, kLookups}) start(way, now_ns);
+    for (Messages *messages : {&gradients_, &lookups_}) send_due(messages, now_ns);
+}
+
+void Client::send_due(Messages *messages, std::int64_t now_ns) {
+    for (auto &[key, message] : *messages) {
+        if (now_ns < message->deadline_ns) continue;
+        look_for_failure(*message, now_ns);
+        if (failure_) return;
+        rtt_.on_timeout(message->tries);
+        ++message->tries;
+        ++counters_.sent_again;
+        send(message.get(), true, now_ns);
+    }
+}
+
+std::int64_t Client::next_deadline_ns() const {
+    std::int64_t earliest_ns = INT64_MAX;
+    if (failure_) return earliest_ns;
+    for (const Messages *messages : {&gradients_, &lookups_}) {
+        for (const auto &[key, message] : *messages) {
+            earliest_ns = std::min(earliest_ns, message->deadline_ns);
+        }
+    }
+    return earliest_ns;
+}
+
+void Client::on_packet(const Header &header, const std::uint8_t *payload, std::size_t bytes,
+                       std::int64_t now_ns) {
+    heard_ns_[header.sender] = now_ns;
+    if (header.kind == Kind::kRows) return on_rows(header, payload, bytes, now_ns);
+    std::uint64_t mask = 0;
+    if (!read_mask(payload, bytes, &mask)) return;
+    if (header.kind == Kind::kReceived) on_received(header, mask, now_ns);
+    if (header.kind == Kind::kWait) on_wait(header, mask, now_ns);
+}
+
+void Client::on_rows(const Header &header, const std::uint8_t *payload, std::size_t bytes,
+                     std::int64_t now_ns) {
+    Message *const message = find(&lookups_, header);
+    const std::size_t offset = header.part * config_.part_bytes;
+    if (message == nullptr || (message->done >> header.part & 1) != 0 ||
+        bytes != std::min(config_.part_bytes, message->bytes - offset)) {
+        ++counters_.stray;
+        return;
+    }
+    auto *const answer =
+        reinterpret_cast<std::uint8_t *>(message->asked->values.data() + message->offset);
+    std::memcpy(answer + offset, payload, bytes);
+    note_done(message, std::uint64_t{1} << header.part, now_ns);
+}
+
+void Client::on_received(const Header &header, std::uint64_t mask, std::int64_t now_ns) {
+    Message *const message = find(&gradients_, header);
+    if (message == nullptr) {
+        ++counters_.stray;
+        return;
+    }
+    note_done(message, mask & all_parts(message->header.parts) & ~message->done, now_ns);
+}
+
+void Client::on_wait(const Header &header, std::uint64_t mask, std::int64_t now_ns) {
+    if ((header.flags & kFlagFault) != 0) {
+        if (mask == 0) return fail(header.sender, header.step, "has given up");
+        return fail(lowest_of(mask), header.step,
+                    "is lost, says host " + std::to_string(header.sender));
+    }
+    Message *const message = find(&lookups_, header);
+    if (message == nullptr || mask == 0) return;
+    if (message->waits_for != mask) {
+        message->waits_for = mask;
+        message->waits_since_ns = now_ns;
+    }
+}
+
+void Client::note_done(Message *message, std::uint64_t parts, std::int64_t now_ns) {
+    if (message->done == 0 && parts != 0 && message->tries == 0) {
+        rtt_.on_sample(now_ns, now_ns - message->sent_ns, false);
+    }
+    message->done |= parts;
+    parts_in_flight_[message->way] -= bits_of(parts);
+    if (message->parts_left() == 0) finish(message);
+}
+
+void Client::finish(Message *message) {
+    if (message->asked != nullptr) --message->asked->open;
+    Messages &messages = message->way == kLookups ? lookups_ : gradients_;
+    messages.erase(key_of(message->header, message->owner));
+}
+
+// Nothing has been heard of an owner, or it waits for the same hosts, for too long. Who waits so
+// may itself be waited for, so those who see a host's silence are to speak first.
+void Client::look_for_failure(const Message &message, std::int64_t now_ns) {
+    const std::int64_t heard_ns = std::max(heard_ns_[message.owner], message.first_sent_ns);
+    const std::uint32_t step = message.header.step;
+    if (now_ns - heard_ns > own_.patience_ns) {
+        fail(message.owner, step, "has not answered");
+    } else if (message.waits_for != 0 && now_ns - message.waits_since_ns > 2 * own_.patience_ns) {
+        fail(lowest_of(message.waits_for), step, "has not ended the step before");
+    }
+}
+
+void Client::fail(std::uint16_t host, std::uint32_t step, std::string what) {
+    if (!failure_) failure_ = std::make_unique<Failure>(Failure{host, step, std::move(what)});
+}
+
+}  // namespace ina::embed

@@ -1,0 +1,247 @@
+#include "embed/service.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+
+#include "common/clock.hpp"
+#include "common/peer_socket.hpp"
+#include "common/short_slices.hpp"
+
+namespace ina::embed {
+namespace {
+
+constexpr std::size_t kBatch = 64;
+constexpr int kBufferBytes = 8 << 20;                  // asked for; the kernel grants what it likes
+constexpr std::int64_t kLongestSleepNs = 100'000'000;  // what wakes it may be lost by nobody
+
+[[noreturn]] void fail(const char *what) {
+    throw std::system_error(errno, std::generic_category(), what);
+}
+
+}  // namespace
+
+struct Service::Received {
+    explicit Received(std::size_t packet_bytes)
+        : bytes(packet_bytes), memory(kBatch * packet_bytes) {
+        for (std::size_t i = 0; i < kBatch; ++i) {
+            vectors[i] = {memory.data() + i * bytes, bytes};
+            messages[i].msg_hdr.msg_iov = &vectors[i];
+            messages[i].msg_hdr.msg_iovlen = 1;
+        }
+    }
+    std::size_t bytes;
+    std::vector<std::uint8_t> memory;
+    std::array<sockaddr_in, kBatch> sources{};
+    std::array<iovec, kBatch> vectors{};
+    std::array<mmsghdr, kBatch> messages{};
+};
+
+Service::Service(int fd, const GroupConfig &config, const ClientConfig &own,
+                 std::vector<Peer> peers, const Losses &losses)
+    : socket_(::fcntl(fd, F_DUPFD_CLOEXEC, 0)), bell_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      peers_(std::move(peers)),
+      received_(std::make_unique<Received>(kHeaderBytes + kMaskBytes + config.part_bytes)),
+      node_(config, own), losses_(losses), chance_(losses.seed) {
+    if (!(losses.rate >= 0.0 && losses.rate < 1.0)) {
+        throw std::invalid_argument("loss rate must be 0 to below 1");
+    }
+    if (peers_.size() != config.hosts) throw std::invalid_argument("want a peer for each host");
+    if (socket_.get() < 0) fail("dup of the UDP socket");
+    if (bell_.get() < 0) fail("eventfd");
+    for (const int name : {SO_RCVBUF, SO_SNDBUF}) {
+        (void)::setsockopt(socket_.get(), SOL_SOCKET, name, &kBufferBytes, sizeof kBufferBytes);
+    }
+    thread_ = std::thread([this] { run(); });
+}
+
+Service::~Service() { close(); }
+
+void Service::close() {
+    {
+        const std::lock_guard lock(mutex_);
+        is_closed_ = true;
+    }
+    wake();
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+}
+
+void Service::wake() {
+    const std::uint64_t one = 1;
+    (void)!::write(bell_.get(), &one, sizeof one);
+}
+
+Client::Ticket Service::look_up(std::uint32_t step, std::uint16_t table, const BagSource &bags,
+                                bool with_state) {
+    const std::lock_guard lock(mutex_);
+    const Client::Ticket ticket = node_.client().look_up(step, table, bags, with_state);
+    flush();
+    wake();
+    return ticket;
+}
+
+void Service::take(Client::Ticket ticket, float *vectors) {
+    const std::lock_guard lock(mutex_);
+    node_.client().take(ticket, vectors);
+}
+
+void Service::add_gradients(std::uint32_t step, std::uint16_t table, const BagSource &bags,
+                            const float *vectors) {
+    const std::lock_guard lock(mutex_);
+    node_.client().add_gradients(step, table, bags, vectors);
+    flush();
+    wake();
+}
+
+void Service::end_step(std::uint32_t step, float rate) {
+    const std::lock_guard lock(mutex_);
+    node_.client().end_step(step, rate);
+    flush();
+    wake();
+}
+
+template <class IsDone>
+Outcome Service::wait_until(std::int64_t timeout_ns, IsDone is_done) {
+    std::unique_lock lock(mutex_);
+    const auto over = [&] {
+        return is_done() || is_closed_ || node_.client().failure() != nullptr ||
+               !node_.owner().fault().empty();
+    };
+    changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), over);
+    if (is_done()) return Outcome::kDone;
+    return over() ? Outcome::kFailed : Outcome::kNotYet;
+}
+
+Outcome Service::wait(Client::Ticket ticket, std::int64_t timeout_ns) {
+    return wait_until(timeout_ns, [&] { return node_.client().is_done(ticket); });
+}
+
+Outcome Service::wait_for_gradients(std::int64_t timeout_ns) {
+    return wait_until(timeout_ns, [&] { return node_.client().are_gradients_received(); });
+}
+
+Outcome Service::wait_for_version(std::uint32_t version, std::int64_t timeout_ns) {
+    return wait_until(timeout_ns, [&] { return node_.owner().version() == version; });
+}
+
+Failure Service::failure() {
+    const std::lock_guard lock(mutex_);
+    if (!node_.owner().fault().empty()) {
+        return {node_.config().host, node_.owner().version(), node_.owner().fault()};
+    }
+    if (const Failure *const failure = node_.client().failure()) return *failure;
+    return {node_.config().host, node_.owner().version(), "is closed"};
+}
+
+Traffic Service::traffic() {
+    const std::lock_guard lock(mutex_);
+    return traffic_;
+}
+
+void Service::run() {
+    take_short_slices(SCHED_OTHER);
+    for (;;) {
+        std::int64_t sleep_ns = kLongestSleepNs;
+        {
+            const std::lock_guard lock(mutex_);
+            if (is_closed_) return;
+            const std::int64_t deadline_ns = node_.next_deadline_ns();
+            if (deadline_ns != INT64_MAX) {
+                sleep_ns = std::clamp<std::int64_t>(deadline_ns - host::now_ns(), 0, sleep_ns);
+            }
+        }
+        std::array<pollfd, 2> ready{{{socket_.get(), POLLIN, 0}, {bell_.get(), POLLIN, 0}}};
+        const timespec limit{0, static_cast<long>(sleep_ns)};
+        (void)::ppoll(ready.data(), ready.size(), &limit, nullptr);
+        std::uint64_t rung = 0;
+        (void)!::read(bell_.get(), &rung, sizeof rung);
+        while (read()) {
+        }
+        changed_.notify_all();
+    }
+}
+
+// True: more may be waiting.
+bool Service::read() {
+    Received &area = *received_;
+    for (std::size_t i = 0; i < kBatch; ++i) {
+        area.messages[i].msg_hdr.msg_name = &area.sources[i];
+        area.messages[i].msg_hdr.msg_namelen = sizeof area.sources[i];
+    }
+    const int count =
+        ::recvmmsg(socket_.get(), area.messages.data(), kBatch, MSG_DONTWAIT, nullptr);
+    const std::lock_guard lock(mutex_);
+    const std::int64_t now_ns = host::now_ns();
+    for (int i = 0; i < count; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const std::size_t bytes = area.messages[at].msg_len;
+        const auto from = std::find(peers_.begin(), peers_.end(), peer_at(area.sources[at]));
+        ++traffic_.received_packets;
+        traffic_.received_bytes += bytes;
+        if (from == peers_.end()) {
+            ++traffic_.strangers;
+            continue;
+        }
+        node_.receive(static_cast<std::uint16_t>(from - peers_.begin()),
+                      area.memory.data() + at * area.bytes, bytes, now_ns);
+    }
+    flush();
+    return count == static_cast<int>(kBatch) && !is_closed_;
+}
+
+std::vector<Packet> Service::leaving() {
+    const std::int64_t now_ns = host::now_ns();
+    node_.poll(now_ns);
+    std::vector<Packet> packets = node_.take_packets(now_ns);
+    if (losses_.rate == 0.0) return packets;
+    const auto is_lost = [&](const Packet &) {
+        return std::generate_canonical<double, 53>(chance_) < losses_.rate;
+    };
+    const auto kept = std::remove_if(packets.begin(), packets.end(), is_lost);
+    traffic_.lost += static_cast<std::uint64_t>(packets.end() - kept);
+    packets.erase(kept, packets.end());
+    return packets;
+}
+
+void Service::flush() {
+    const std::vector<Packet> packets = leaving();
+    std::array<mmsghdr, kBatch> messages;
+    std::array<iovec, kBatch> vectors;
+    std::array<sockaddr_in, kBatch> names;
+    for (std::size_t done = 0; done < packets.size();) {
+        const std::size_t count = std::min(kBatch, packets.size() - done);
+        for (std::size_t i = 0; i < count; ++i) {
+            const Packet &packet = packets[done + i];
+            names[i] = socket_address(peers_[packet.to]);
+            vectors[i] = {const_cast<std::uint8_t *>(packet.bytes.data()), packet.bytes.size()};
+            messages[i] = {};
+            messages[i].msg_hdr.msg_iov = &vectors[i];
+            messages[i].msg_hdr.msg_iovlen = 1;
+            messages[i].msg_hdr.msg_name = &names[i];
+            messages[i].msg_hdr.msg_namelen = sizeof names[i];
+        }
+        const int sent = ::sendmmsg(socket_.get(), messages.data(), static_cast<unsigned>(count),
+                                    MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent <= 0) {
+            ++traffic_.send_drops;  // it is sent again
+            ++done;
+            continue;
+        }
+        for (int i = 0; i < sent; ++i) {
+            ++traffic_.sent_packets;
+            traffic_.sent_bytes += packets[done + static_cast<std::size_t>(i)].bytes.size();
+        }
+        done += static_cast<std::size_t>(sent);
+    }
+}
+
+}  // namespace ina::embed

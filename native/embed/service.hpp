@@ -1,0 +1,100 @@
+// A node with a UDP socket and a thread of its own: what stands for a SmartNIC on a laptop, and
+// runs on the Arm cores of a DPU. Threads of the host ask it; nobody's turn is needed in between.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/peer.hpp"
+#include "embed/node.hpp"
+#include "host/channel/descriptor.hpp"
+
+namespace ina::embed {
+
+struct Traffic {
+    std::uint64_t sent_packets = 0;
+    std::uint64_t sent_bytes = 0;  // of UDP payloads, as the next
+    std::uint64_t received_packets = 0;
+    std::uint64_t received_bytes = 0;
+    std::uint64_t strangers = 0;  // packets of addresses that are no host's
+    std::uint64_t send_drops = 0;
+    std::uint64_t lost = 0;  // on purpose
+};
+
+// Packets that are dropped on their way out, for tests and demonstrations.
+struct Losses {
+    double rate = 0.0;  // 0 to below 1
+    std::uint64_t seed = 0;
+};
+
+enum class Outcome : std::uint8_t { kDone, kNotYet, kFailed };
+
+class Service {
+  public:
+    // Works on its own duplicate of `fd`, a UDP socket that is bound to this host's address.
+    // peers: where the hosts are, by number. Throws std::invalid_argument, std::system_error.
+    Service(int fd, const GroupConfig &config, const ClientConfig &own, std::vector<Peer> peers,
+            const Losses &losses);
+    ~Service();
+    Service(const Service &) = delete;
+    Service &operator=(const Service &) = delete;
+
+    // As Client's of the same names.
+    Client::Ticket look_up(std::uint32_t step, std::uint16_t table, const BagSource &bags,
+                           bool with_state);
+    void take(Client::Ticket ticket, float *vectors);
+    void add_gradients(std::uint32_t step, std::uint16_t table, const BagSource &bags,
+                       const float *vectors);
+    void end_step(std::uint32_t step, float rate);
+
+    // At most so long.
+    Outcome wait(Client::Ticket ticket, std::int64_t timeout_ns);
+    Outcome wait_for_gradients(std::int64_t timeout_ns);
+    // Until the gradients of all steps before this one are in this host's rows.
+    Outcome wait_for_version(std::uint32_t version, std::int64_t timeout_ns);
+
+    // With the thread held up meanwhile.
+    template <class Work>
+    auto with_node(Work work) {
+        const std::lock_guard lock(mutex_);
+        return work(node_);
+    }
+    Failure failure();
+    Traffic traffic();
+    void close();  // idempotent; what waits has failed
+
+  private:
+    struct Received;
+    using Clock = std::chrono::steady_clock;
+
+    template <class IsDone>
+    Outcome wait_until(std::int64_t timeout_ns, IsDone is_done);
+    void run();
+    bool read();
+    void flush();  // with the mutex held
+    std::vector<Packet> leaving();
+    void wake();
+
+    host::Descriptor socket_;
+    host::Descriptor bell_;  // an eventfd
+    const std::vector<Peer> peers_;
+    std::unique_ptr<Received> received_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    Node node_;
+    Losses losses_;
+    std::mt19937_64 chance_;
+    Traffic traffic_;
+    bool is_closed_ = false;
+    std::thread thread_;
+};
+
+}  // namespace ina::embed

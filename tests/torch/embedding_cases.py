@@ -1,0 +1,197 @@
+"""What ranks do in tests of embeddings; the same in one process, with torch's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from ina.torch.embedding import EmbeddingBag, EmbeddingBags, Table
+
+TABLES = (
+    Table("user", 500, 16),
+    Table("item", 90, 33, bag="mean"),
+    Table("best", 40, 8, bag="max", shard="row"),
+    Table("tag", 300, 64, shard="row"),
+)
+BATCH = 24
+"""Samples of a rank in a step."""
+
+Batch = dict[str, tuple[torch.Tensor, ...]]
+
+
+def batch_of(rank: int, step: int) -> Batch:
+    """Bags with repeated ids, empty ones, and weights for one table."""
+    random = np.random.default_rng([rank, step])
+    batch: Batch = {}
+    for table in TABLES:
+        counts = random.integers(0, 9, BATCH)
+        ids = torch.from_numpy(random.zipf(1.2, int(counts.sum())) % table.rows)
+        offsets = torch.from_numpy(np.cumsum(counts) - counts)
+        batch[table.name] = (ids, offsets)
+        if table.name == "tag":
+            weights = random.standard_normal(ids.numel(), np.float32)
+            batch[table.name] = (ids, offsets, torch.from_numpy(weights))
+    return batch
+
+
+def loss_of(vectors: dict[str, torch.Tensor]) -> torch.Tensor:
+    return sum(
+        ((one * one).sum() + one.sin().sum() for one in vectors.values()), start=torch.zeros(())
+    )
+
+
+@dataclass(frozen=True)
+class Training:
+    """Of ranks; each returns all weights after the last step."""
+
+    optimizer: str
+    steps: int
+    exact: bool = False
+    prefetch: bool = False
+
+    def __call__(self, rank: int, workers: int) -> dict[str, bytes]:
+        torch.manual_seed(7)
+        bags = EmbeddingBags(TABLES, exact=self.exact)
+        optimizer = bags.optimizer(self.optimizer, lr=0.05)  # type: ignore[arg-type]
+        batch = batch_of(rank, 0)
+        for step in range(self.steps):
+            following = batch_of(rank, step + 1)
+            loss_of(bags(batch)).backward()  # type: ignore[no-untyped-call]
+            if self.prefetch and step + 1 < self.steps:
+                bags.prefetch(following)
+            optimizer.step()
+            batch = following
+        weights = {table.name: bags.weight(table.name).numpy().tobytes() for table in TABLES}
+        bags.close()
+        return weights
+
+
+class RowwiseAdagrad(torch.optim.Optimizer):
+    """One mean of squares a row, in torch, for comparison."""
+
+    def __init__(self, parameters: list[nn.Parameter], lr: float) -> None:
+        super().__init__(parameters, {"lr": lr})
+
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for weight in group["params"]:
+                state = self.state.setdefault(weight, {"sum": torch.zeros(len(weight))})
+                state["sum"] += (weight.grad**2).mean(1)
+                step = weight.grad / (state["sum"].sqrt()[:, None] + 1e-10)
+                weight.data -= group["lr"] * step
+
+
+OPTIMIZERS = {
+    "sgd": lambda weights: torch.optim.SGD(weights, lr=0.05),
+    "adagrad": lambda weights: torch.optim.Adagrad(weights, lr=0.05),
+    "rowwise_adagrad": lambda weights: RowwiseAdagrad(weights, lr=0.05),
+}
+
+
+def in_one_process(name: str, steps: int, workers: int) -> dict[str, torch.Tensor]:
+    """All tables, and the gradients of all ranks' batches, by torch's nn.EmbeddingBag."""
+    torch.manual_seed(7)
+    start = EmbeddingBags(TABLES)
+    plain = {
+        table.name: nn.EmbeddingBag(
+            table.rows, table.dim, mode=table.bag, _weight=start.weight(table.name)
+        )
+        for table in TABLES
+    }
+    start.close()
+    optimizer = OPTIMIZERS[name]([bag.weight for bag in plain.values()])  # type: ignore[no-untyped-call]
+    for step in range(steps):
+        optimizer.zero_grad()
+        for rank in range(workers):
+            batch = batch_of(rank, step)
+            loss = loss_of({name: plain[name](*given) for name, given in batch.items()})
+            loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    return {name: bag.weight.detach() for name, bag in plain.items()}
+
+
+def exact_forward(rank: int, workers: int) -> bool:
+    """Rows that others own, pooled here, have the bits of nn.EmbeddingBag."""
+    torch.manual_seed(3)
+    bags = EmbeddingBags(TABLES, exact=True)
+    same = True
+    for table in TABLES:
+        plain = nn.EmbeddingBag(
+            table.rows, table.dim, mode=table.bag, _weight=bags.weight(table.name)
+        )
+        for step in range(5):
+            given = batch_of(rank, step)[table.name]
+            same &= torch.equal(bags({table.name: given})[table.name], plain(*given))
+    bags.close()
+    return same
+
+
+def weights_have_gradients(rank: int, workers: int) -> float:
+    torch.manual_seed(rank)
+    bag = EmbeddingBag(50, 4, mode="sum")
+    ids, offsets = torch.arange(10) * 5, torch.tensor([0, 4])
+    weights = torch.rand(10, requires_grad=True)
+    bag(ids, offsets, weights).sum().backward()
+    assert weights.grad is not None
+    error = (weights.grad - bag.weight("weight")[ids].sum(1)).abs().max()
+    bag.close()
+    return float(error)
+
+
+def bad_ids(rank: int, workers: int) -> list[str]:
+    """Nobody sends anything for them, and the next look-up is answered."""
+    bags = EmbeddingBags(TABLES)
+    said = []
+    for ids in (torch.tensor([500]), torch.tensor([-1]), torch.tensor([1.5])):
+        try:
+            bags({"user": (ids, torch.tensor([0]))})
+        except (IndexError, ValueError) as error:
+            said.append(f"{type(error).__name__}: {error}")
+    assert bags({"user": (torch.tensor([3]), torch.tensor([0]))})["user"].shape == (1, 16)
+    bags.close()
+    return said
+
+
+def other_tables(rank: int, workers: int) -> str:
+    try:
+        EmbeddingBags([Table("a", 10 + rank, 4)])
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def other_rates(rank: int, workers: int) -> str:
+    bags = EmbeddingBags(TABLES)
+    optimizer = bags.optimizer("sgd", lr=0.1 * (1 + rank // 2))
+    loss_of(bags(batch_of(rank, 0))).backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    try:
+        bags(batch_of(rank, 1))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def saves_and_loads(rank: int, workers: int) -> bool:
+    """A sharded state, taken up by another module, trains on to the same bits."""
+    torch.manual_seed(1)
+    first = EmbeddingBags(TABLES)
+    optimizer = first.optimizer("adagrad", lr=0.1)
+    for step in range(3):
+        loss_of(first(batch_of(rank, step))).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    second = EmbeddingBags(TABLES)
+    again = second.optimizer("adagrad", lr=0.1)
+    second.load_state_dict(first.state_dict())
+    dist.barrier()
+    for bags, one in ((first, optimizer), (second, again)):
+        loss_of(bags(batch_of(rank, 9))).backward()  # type: ignore[no-untyped-call]
+        one.step()
+    same = all(torch.equal(first.weight(t.name), second.weight(t.name)) for t in TABLES)
+    first.close()
+    second.close()
+    return same

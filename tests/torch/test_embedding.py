@@ -1,0 +1,85 @@
+"""Embeddings over ranks: torch's sums, torch's training, and the same bits whatever is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.torch import embedding_cases as cases
+from tests.torch.embedding_cases import OPTIMIZERS, TABLES, Training
+from tests.worlds.processes.launch import Case, launch
+
+WORKERS = 3
+
+
+def values_of(outcome: dict[str, bytes], name: str) -> torch.Tensor:
+    (table,) = (table for table in TABLES if table.name == name)
+    read = np.frombuffer(outcome[name], np.float32).reshape(table.rows, table.dim)
+    return torch.from_numpy(read.copy())
+
+
+def run(case: Case, folder: Path, loss: str = "0") -> list[Any]:
+    folder.mkdir()
+    return launch(case, WORKERS, folder, environ={"INA_LOSS_RATE": loss}, backend="gloo")
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("adagrad", 6),
+        pytest.param("sgd", 50, marks=pytest.mark.long),
+        pytest.param("adagrad", 50, marks=pytest.mark.long),
+        pytest.param("rowwise_adagrad", 50, marks=pytest.mark.long),
+    ],
+)
+def test_training_is_one_process_s_and_has_the_same_bits_with_losses(
+    name: str, steps: int, tmp_path: Path
+) -> None:
+    outcomes = run(Training(name, steps), tmp_path / "a")
+    assert all(outcome == outcomes[0] for outcome in outcomes)
+    lossy = run(Training(name, steps, prefetch=True), tmp_path / "b", loss="0.05")
+    assert lossy == outcomes
+    for table, want in cases.in_one_process(name, steps, WORKERS).items():
+        torch.testing.assert_close(values_of(outcomes[0], table), want, rtol=1e-3, atol=1e-3)
+
+
+def test_exact_forward_has_the_bits_of_torch(tmp_path: Path) -> None:
+    assert all(run(cases.exact_forward, tmp_path / "a"))
+
+
+def test_what_is_asked_for_wrongly_is_refused_and_nothing_is_sent(tmp_path: Path) -> None:
+    for said in run(cases.bad_ids, tmp_path / "a"):
+        assert said == [
+            "NoSuchRowError: row 500: the table has rows 0 to 499",
+            "NoSuchRowError: row -1: the table has rows 0 to 499",
+            "InvalidBagsError: rows: float32 (1,): want integers, (n,)",
+        ]
+
+
+def test_ranks_that_disagree_say_so(tmp_path: Path) -> None:
+    said = run(cases.other_tables, tmp_path / "a")
+    assert set(said) == {"HostsDifferError: ranks 0 and 1 have other tables, or in another order"}
+    for one in run(cases.other_rates, tmp_path / "b"):
+        assert "disagree about the learning rate" in one or "has given up" in one
+
+
+def test_weights_of_samples_have_gradients(tmp_path: Path) -> None:
+    assert max(run(cases.weights_have_gradients, tmp_path / "a")) < 1e-5
+
+
+def test_a_saved_state_trains_on(tmp_path: Path) -> None:
+    assert all(run(cases.saves_and_loads, tmp_path / "a"))
+
+
+def test_a_rank_alone_needs_no_group() -> None:
+    assert cases.exact_forward(0, 1)
+
+
+def test_optimizers_are_those_of_the_reference() -> None:
+    from ina.torch.embedding.optimizer import RULES
+
+    assert set(RULES) == set(OPTIMIZERS)
