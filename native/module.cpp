@@ -14,6 +14,7 @@ void bind(nb::module_ &m);
 void bind_blocks(nb::module_ &m);
 void bind_check(nb::module_ &m);
 void bind_quantize(nb::module_ &m);
+void bind_rdma(nb::module_ &m);
 }  // namespace ina::host
 namespace ina::shm {
 void bind(nb::module_ &m);
@@ -50,6 +51,8 @@ NB_MODULE(_native, m) {
     ina::host::bind_quantize(quantize);
     auto shm = m.def_submodule("shm");
     ina::shm::bind(shm);
+    auto rdma = m.def_submodule("rdma");
+    ina::host::bind_rdma(rdma);
     auto sim = m.def_submodule("sim");
     ina::sim::bind(sim);
     auto sw = m.def_submodule("switch");

@@ -216,6 +216,7 @@ NATIVE_OWNERS = {
     "congestion": {"congestion", "sim"},
     "host": {"host", "sim"},
     "quantize": {"host"},
+    "rdma": {"host"},
     "sim": {"sim"},
     "shm": {"host"},
     "switch": {"switch"},

@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from ina._native.congestion import Choice
+from ina._native.rdma import RcRing, UcQueue
 from ina.protocol.collective import Collective, Submitted
 
 class RtoLimits:
@@ -373,6 +374,8 @@ class ChannelCounters:
     def shared_packets(self) -> int: ...
     @property
     def damaged(self) -> int: ...
+    @property
+    def spent(self) -> int: ...
 
 class RhythmCounters:
     @property
@@ -412,6 +415,8 @@ class EngineStats:
     def refused(self) -> int: ...
     @property
     def refused_since_result(self) -> int: ...
+    @property
+    def spent(self) -> int: ...
 
 class TransportStats(EngineStats):
     @property
@@ -560,89 +565,10 @@ class Transport(TransportEngine):
     def roce(
         queue: UcQueue, config: WorkerConfig, options: TransportOptions = ...
     ) -> Transport: ...
+    @staticmethod
+    def rc_ring(
+        ring: RcRing, config: WorkerConfig, options: TransportOptions = ...
+    ) -> Transport: ...
     def stats(self) -> TransportStats: ...
     def take_own_results(self) -> None: ...
-    def close(self) -> None: ...
-
-GID_ROCE_V1: int
-GID_ROCE_V2: int
-
-class RdmaGid:
-    @property
-    def index(self) -> int: ...
-    @property
-    def type(self) -> int:
-        """GID_ROCE_V1, GID_ROCE_V2, or 0: InfiniBand's."""
-
-    @property
-    def address(self) -> str:
-        """As IPv6."""
-
-    @property
-    def ipv4(self) -> int:
-        """0: it is no IPv4 address."""
-
-    @property
-    def interface_index(self) -> int: ...
-
-class RdmaPort:
-    @property
-    def number(self) -> int: ...
-    @property
-    def is_active(self) -> bool: ...
-    @property
-    def is_ethernet(self) -> bool: ...
-    @property
-    def active_mtu_bytes(self) -> int: ...
-    @property
-    def max_mtu_bytes(self) -> int: ...
-    @property
-    def gids(self) -> list[RdmaGid]: ...
-
-class RdmaDevice:
-    @property
-    def name(self) -> str: ...
-    @property
-    def trouble(self) -> str:
-        """Why nothing else is known of it; empty: it was opened."""
-
-    @property
-    def ports(self) -> list[RdmaPort]: ...
-
-def rdma_devices() -> list[RdmaDevice]:
-    """All of this machine. Raises RuntimeError: no libibverbs, or an old one."""
-
-class UcQueue:
-    """A queue pair on an unreliable connection; native/host/channel/uc_queue.hpp."""
-
-    def __init__(
-        self, device: str, port: int, gid_index: int, packets: int, message_bytes: int
-    ) -> None:
-        """Raises RuntimeError."""
-
-    def connect(self, ipv4: int, number: int, first_psn: int, traffic_class: int) -> None:
-        """Raises RuntimeError."""
-
-    def close(self) -> None: ...
-    @property
-    def number(self) -> int: ...
-    @property
-    def path_mtu_bytes(self) -> int: ...
-
-class RoceChannel:
-    """What a worker's transport does to a queue pair, for a checklist and for tests."""
-
-    def __init__(self, queue: UcQueue) -> None:
-        """Raises ValueError: it is not connected."""
-
-    def send(self, messages: list[bytes]) -> None:
-        """Each one SEND. Raises ValueError: more or longer ones than it has frames for."""
-
-    def receive(self, timeout_ms: int) -> list[bytes]:
-        """What has come, or comes first in that time; 64 at most."""
-
-    @property
-    def fd(self) -> int: ...
-    @property
-    def counters(self) -> ChannelCounters: ...
     def close(self) -> None: ...

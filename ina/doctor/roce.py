@@ -11,7 +11,7 @@ from pathlib import Path
 from ina.doctor.finding import Finding
 from ina.host.errors import TransportError
 from ina.host.rdma import GID_TYPES, RdmaDevice, RdmaGid, RdmaPlace, RdmaPort, devices, is_usable
-from ina.host.rdma_loopback import MESSAGES, RdmaLoopback
+from ina.host.rdma_loopback import MESSAGES, RdmaLoopback, came_round
 from ina.protocol.spec import HEADER_BYTES, ROCE_VALUES_PER_PACKET_BUILDS, VALUE_BYTES
 
 USED_FOR = "transport roce"
@@ -124,3 +124,14 @@ def _messages(device: str, name: str, port: RdmaPort, gid: RdmaGid) -> Iterator[
             f"{came} of {MESSAGES} messages" if came == MESSAGES else "",
             f"{came} of {MESSAGES} messages came whose numbers began elsewhere",
         )
+    yield _reliable(f"{name}, reliable connection", place, gid)
+
+
+def _reliable(name: str, place: RdmaPlace, gid: RdmaGid) -> Finding:
+    """For rings of mode transparent."""
+    try:
+        came = came_round(place, gid.ipv4)
+    except TransportError as error:
+        return _finding(name, "", str(error))
+    found = f"{came} of {MESSAGES} messages"
+    return _finding(name, found if came == MESSAGES else "", f"{found} came")

@@ -1,12 +1,12 @@
-"""Two queue pairs of one RDMA device that send each other messages, to see whether it can."""
+"""Queue pairs of one RDMA device that send each other messages, to see whether it can."""
 
 from __future__ import annotations
 
 from types import TracebackType
 
-from ina.extension.host import RoceChannel, UcQueue
+from ina.extension.rdma import RcRing, RcRingChannel, RcRingPath, RoceChannel, UcQueue
 from ina.host.errors import TransportError
-from ina.host.rdma import RdmaPlace
+from ina.host.rdma import RdmaPatience, RdmaPlace
 
 MESSAGES = 8
 """Of a try; each fills a packet."""
@@ -80,3 +80,52 @@ class RdmaLoopback:
     def _close(self) -> None:
         for queue in self._queues:
             queue.close()
+
+
+def came_round(place: RdmaPlace, ipv4: int) -> int:
+    """How many of some messages arrive in order on reliable connections, of a ring of two.
+
+    Each, and its acknowledgement, is waited for at most a second or two. `ipv4`: the address of
+    the device there. Raises TransportError.
+    """
+    rings: list[RcRing] = []
+    try:
+        for _ in range(2):
+            rings.append(
+                RcRing(place.device, place.port, place.gid_index, 1, place.active_mtu_bytes)
+            )
+        for one, other in (rings, reversed(rings)):
+            one.connect(_path_to(other, ipv4))
+        sender, receiver = (RcRingChannel(ring, 1) for ring in rings)
+        for number in range(MESSAGES):
+            message = bytes([number] * place.active_mtu_bytes)
+            sender.send([message])
+            if receiver.receive(_WAIT_MS) != [message] or not _is_acknowledged(sender):
+                return number
+        return MESSAGES
+    except RuntimeError as error:
+        raise TransportError(str(error)) from None
+    finally:
+        for ring in rings:
+            ring.close()
+
+
+def _is_acknowledged(sender: RcRingChannel) -> bool:
+    for _ in range(2):  # the first event may be an old one's
+        if sender.owes():
+            sender.receive(_WAIT_MS)
+    return not sender.owes()
+
+
+def _path_to(ring: RcRing, ipv4: int) -> RcRingPath:
+    usual = RdmaPatience()
+    return RcRingPath(
+        next_ipv4=ipv4,
+        previous_ipv4=ipv4,
+        next_in=ring.in_numbers,
+        previous_out=ring.out_numbers,
+        first_psn=_JUMPED_PSN,
+        traffic_class=_ECT0,
+        timeout=usual.exponent,
+        retries=usual.retries,
+    )

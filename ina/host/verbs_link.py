@@ -9,9 +9,9 @@ from ina.extension.host import (
     RtoLimits,
     Transport,
     TransportOptions,
-    UcQueue,
     WorkerConfig,
 )
+from ina.extension.rdma import UcQueue
 from ina.host.errors import TransportError
 from ina.host.rdma import RdmaPlace
 from ina.protocol.peer import Peer
@@ -19,7 +19,13 @@ from ina.protocol.peer import Peer
 _FIRST_FLOW = 0xC000
 """NICs say UDP source ports from here on, by their queue pairs (IBTA, annex A17)."""
 _FLOW_MASK = 0x3FFF
-_ECT0 = 2
+ECT0 = 2
+"""What the ECN bits of its packets are: devices slow down by marks."""
+
+
+def flow_of(queue_pair: int) -> int:
+    """The UDP source port of what its worker gets, as a device would say it."""
+    return _FIRST_FLOW | queue_pair & _FLOW_MASK
 
 
 class VerbsLink:
@@ -35,8 +41,7 @@ class VerbsLink:
     def __init__(self, queue: UcQueue, own_address: IPv4Address, switch: Peer) -> None:
         """Take over a queue pair, towards a switch that has not said its own yet."""
         self._queue: UcQueue | None = queue
-        flow = _FIRST_FLOW | queue.number & _FLOW_MASK
-        self.own = Peer(own_address, flow, queue_pair=queue.number)
+        self.own = Peer(own_address, flow_of(queue.number), queue_pair=queue.number)
         self.leads_to: Peer | None = None
         self.name = f"RoCE {switch.address}"
         self._dscp = 0
@@ -63,7 +68,7 @@ class VerbsLink:
         """
         assert self._queue is not None
         try:
-            self._queue.connect(int(node.address), node.queue_pair, 0, self._dscp << 2 | _ECT0)
+            self._queue.connect(int(node.address), node.queue_pair, 0, self._dscp << 2 | ECT0)
         except RuntimeError as error:
             raise TransportError(f"{self.name}: {error}") from None
         self.leads_to = node

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "host/bind_transport.hpp"
+#include "host/channel/rc_ring_channel.hpp"
 #include "host/channel/roce_channel.hpp"
 #include "host/channel/shm_channel.hpp"
 #include "host/channel/udp_channel.hpp"
@@ -45,7 +46,8 @@ void bind_operations(nb::module_ &m) {
         .def_ro("unreachable", &ChannelCounters::unreachable)
         .def_ro("send_drops", &ChannelCounters::send_drops)
         .def_ro("shared_packets", &ChannelCounters::shared_packets)
-        .def_ro("damaged", &ChannelCounters::damaged);
+        .def_ro("damaged", &ChannelCounters::damaged)
+        .def_ro("spent", &ChannelCounters::spent);
 
     nb::class_<RhythmCounters>(m, "RhythmCounters")
         .def_ro("busy_ns", &RhythmCounters::busy_ns)
@@ -71,7 +73,8 @@ void bind_stats(nb::module_ &m) {
         .def_ro("in_flight_limit", &EngineStats::in_flight_limit)
         .def_ro("in_flight", &EngineStats::in_flight)
         .def_ro("refused", &EngineStats::refused)
-        .def_ro("refused_since_result", &EngineStats::refused_since_result);
+        .def_ro("refused_since_result", &EngineStats::refused_since_result)
+        .def_ro("spent", &EngineStats::spent);
 
     nb::class_<TransportOptions>(m, "TransportOptions")
         .def("__init__", &init_by_name<TransportOptions>)
@@ -196,6 +199,14 @@ void bind_transport(nb::module_ &m) {
                 return std::make_unique<OwnedTransport>(std::move(channel), config, options);
             },
             nb::arg("queue"), nb::arg("config"), nb::arg("options") = TransportOptions{})
+        .def_static(
+            "rc_ring",
+            [](std::shared_ptr<RcRing> ring, const WorkerConfig &config,
+               const TransportOptions &options) {
+                auto channel = std::make_unique<RcRingChannel>(std::move(ring), window_of(config));
+                return std::make_unique<OwnedTransport>(std::move(channel), config, options);
+            },
+            nb::arg("ring"), nb::arg("config"), nb::arg("options") = TransportOptions{})
         .def("stats", &Transport::stats, Unlocked())
         .def("take_own_results", &Transport::take_own_results, Unlocked())
         .def("close", &Transport::close, Unlocked());
@@ -209,7 +220,6 @@ void bind(nb::module_ &m) {
     bind_operations(m);
     bind_stats(m);
     bind_engine(m);
-    bind_roce(m);
     bind_transport(m);
 }
 

@@ -15,7 +15,6 @@ void bind_block_words(nanobind::module_ &m);
 void bind_core(nanobind::module_ &m);
 void bind_handover(nanobind::module_ &m);
 void bind_recovery(nanobind::module_ &m);
-void bind_roce(nanobind::module_ &m);
 void bind_verify(nanobind::module_ &m);
 
 // Throws std::invalid_argument unless it has 16 bytes.

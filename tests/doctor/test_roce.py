@@ -26,6 +26,7 @@ MISSING = [
     ("FAILS", "reg_mr", "fake0 port 1, queue pairs", "ulimit -l"),
     ("FAILS", "modify_qp", "fake0 port 1, loopback", "nobody answers for the MAC address"),
     ("FAILS", "post_send", "fake0 port 1, loopback", "0 of 8 messages of 1024 bytes came"),
+    ("FAILS", "post_send", "fake0 port 1, reliable connection", "0 of 8 messages came"),
 ]
 """What a device is told to lack, the line about it, and what that says."""
 
@@ -61,6 +62,7 @@ def test_all_is_well_but_for_the_kernel() -> None:
         "fake0 port 1, GIDs": "0: 127.0.0.1 RoCEv1, 1: 127.0.0.1 RoCEv2",
         "fake0 port 1, loopback": "8 of 8 messages",
         "fake0 port 1, PSN jump": "8 of 8 messages",
+        "fake0 port 1, reliable connection": "8 of 8 messages",
     }
 
 

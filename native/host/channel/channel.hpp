@@ -24,6 +24,9 @@ struct ChannelCounters {
     std::uint64_t send_drops = 0;      // packets that were not taken; retransmission repairs it
     std::uint64_t shared_packets = 0;  // that came for several workers at once
     std::uint64_t damaged = 0;         // RoCEv2: not as its ICRC says, or for another queue pair
+    // Reliable connections that have ended: what they sent was not acknowledged for so long that
+    // they try no more, whoever is to blame. The rest of them is of no use then, either.
+    std::uint64_t spent = 0;
 };
 
 class Channel {

@@ -1,5 +1,5 @@
-// What libibverbs and we must agree on in memory, as far as unreliable connections need it: the
-// library is looked for when it is first asked for (verbs.hpp), and ina is built where there is
+// What libibverbs and we must agree on in memory, as far as connections and their SENDs need it:
+// the library is looked for when it is first asked for (verbs.hpp), and ina is built where there is
 // none. Fields are those of its header, in this order, under names of our own; what stands behind
 // the last that we use is left out where the library makes the object.
 //
@@ -28,11 +28,14 @@ constexpr std::uint32_t kGidRoceV1 = 1;
 constexpr std::uint32_t kGidRoceV2 = 2;
 constexpr int kPortActive = 4;
 constexpr std::uint8_t kEthernet = 2;
+constexpr int kQpRc = 2;
 constexpr int kQpUc = 3;
 constexpr int kStateInit = 1;
 constexpr int kStateRtr = 2;
 constexpr int kStateRts = 3;
 constexpr int kWcSuccess = 0;
+constexpr int kWcFlushed = 5;
+constexpr int kWcRetriesSpent = 12;
 constexpr int kWrSend = 2;
 constexpr unsigned kSendSignaled = 1 << 1;
 constexpr int kAccessLocalWrite = 1;
@@ -42,8 +45,14 @@ constexpr int kAttrPkeyIndex = 1 << 4;
 constexpr int kAttrPort = 1 << 5;
 constexpr int kAttrAv = 1 << 7;
 constexpr int kAttrPathMtu = 1 << 8;
+constexpr int kAttrTimeout = 1 << 9;
+constexpr int kAttrRetryCnt = 1 << 10;
+constexpr int kAttrRnrRetry = 1 << 11;
 constexpr int kAttrRqPsn = 1 << 12;
+constexpr int kAttrMaxRdAtomic = 1 << 13;
+constexpr int kAttrMinRnrTimer = 1 << 15;
 constexpr int kAttrSqPsn = 1 << 16;
+constexpr int kAttrMaxDestRdAtomic = 1 << 17;
 constexpr int kAttrDestQpn = 1 << 20;
 
 using Unused = void *(*)();

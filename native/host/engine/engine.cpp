@@ -65,6 +65,7 @@ EngineStats TransportEngine::stats() const {
     stats.window = current->window;
     stats.refused = refused_;
     stats.refused_since_result = refused_since_result_;
+    stats.spent = spent_;
     return stats;
 }
 

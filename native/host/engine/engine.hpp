@@ -208,6 +208,7 @@ class TransportEngine {
         refused_ += times;
         refused_since_result_ += times;
     }
+    void note_spent(std::uint64_t connections) { spent_ = connections; }
     // A station's last act; the last one's is to end what is pending, or, frozen, to leave it with
     // all that was submitted in the cores. Halted it stays in the inbox, too, where more may come.
     void leave(const Station &station);
@@ -248,6 +249,7 @@ class TransportEngine {
     Operations operations_;
     std::atomic<std::uint64_t> refused_{0};  // times that no switch was there
     std::atomic<std::uint64_t> refused_since_result_{0};
+    std::atomic<std::uint64_t> spent_{0};    // reliable connections
     std::atomic<std::uint64_t> agreed_{0};   // the most that WorkerCore::agreed of any share is
     std::atomic<std::uint64_t> version_{0};  // the layout's
 

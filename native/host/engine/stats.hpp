@@ -21,6 +21,7 @@ struct EngineStats {
     std::uint32_t in_flight = 0;
     std::uint64_t refused = 0;               // times that it was plain that no switch is there
     std::uint64_t refused_since_result = 0;  // of them, since the last accepted result
+    std::uint64_t spent = 0;  // reliable connections that have given up: nothing more will come
 };
 
 // Adds what these mappings' shares say, each looked at with its mutex held. current: the one that

@@ -64,7 +64,7 @@ void add_counters(ChannelCounters *sum, const ChannelCounters &share) {
     for (const auto field :
          {&ChannelCounters::send_calls, &ChannelCounters::receive_calls, &ChannelCounters::refused,
           &ChannelCounters::unreachable, &ChannelCounters::send_drops,
-          &ChannelCounters::shared_packets, &ChannelCounters::damaged}) {
+          &ChannelCounters::shared_packets, &ChannelCounters::damaged, &ChannelCounters::spent}) {
         sum->*field += share.*field;
     }
 }
@@ -198,6 +198,8 @@ void Transport::run(Worker &worker) {
         if (refused != worker.refused) {
             note_refused(refused - std::exchange(worker.refused, refused));
         }
+        // Only channels that there is one of have any.
+        if (worker.channel->counters().spent != 0) note_spent(worker.channel->counters().spent);
         sort_arrivals(worker);
     }
     leave(worker.station);

@@ -10,7 +10,7 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from ina.extension.host import RoceChannel, UcQueue, rdma_devices
+from ina.extension.rdma import RoceChannel, UcQueue, rdma_devices
 from tests.worlds.fakes.verbs import run_there
 
 HERE = int(IPv4Address("127.0.0.1"))

@@ -128,7 +128,7 @@ class HandEngine:
         return SimpleNamespace(
             worker=worker, rhythm=rhythm, srtt_ns=0, shortest_ns=0, mean_ns=0, window=8,
             in_flight_limit=8, in_flight=self.in_flight, refused=self.refused,
-            refused_since_result=self.refused,
+            refused_since_result=self.refused, spent=0,
         )  # fmt: skip
 
     def submissions(self) -> list[Any]:

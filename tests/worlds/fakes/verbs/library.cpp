@@ -5,10 +5,14 @@
 //   FAKE_VERBS_IPV4      of the device, 127.0.0.1; empty: it has a GID of RoCEv1 alone
 //   FAKE_VERBS_MTU       active, as the library says it: 1 (256) to 5 (4096); 3
 //   FAKE_VERBS_SWITCH    UDP port that other addresses are reached at; 4791
-//   FAKE_VERBS_FAILS     name of a call that fails with ENOMEM, or "modify_qp" with ETIMEDOUT
+//   FAKE_VERBS_FAILS     name of a call that fails with ENOMEM, or "modify_qp" with ETIMEDOUT;
+//                        "acknowledge": reliable connections give up at once
+//   FAKE_VERBS_ACKS      reliable connections say what has come at each so-manieth message; 1
 //   FAKE_VERBS_LATE      1: a message is read out of memory when the next one is posted
 //   FAKE_VERBS_STATE     of the port; 4: active
 //   FAKE_VERBS_DEVICES   0: there is none
+//
+// Reliable connections are between its own queue pairs alone, and nothing is lost there.
 //
 // A test compiles it (tests/worlds/fakes/verbs/__init__.py), by verbs_abi.hpp, whose agreement with
 // the library's own header is another test's.
@@ -39,6 +43,12 @@ constexpr std::uint16_t kRocePort = 4791;
 constexpr int kFirstPort = 0xC000;
 constexpr std::uint32_t kFirstSwitchQp = 0x800000;
 constexpr std::uint8_t kUcSendOnly = 0x24;
+constexpr std::uint8_t kRcSendOnly = 0x04;
+constexpr std::uint8_t kAcknowledge = 0x11;
+// What the kernel wants to be told of a reliable connection, beside what it wants of all.
+constexpr int kRcReady = kAttrMaxDestRdAtomic | kAttrMinRnrTimer | kAttrRqPsn;
+constexpr int kRcSends =
+    kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry | kAttrSqPsn | kAttrMaxRdAtomic;
 
 std::string told(const char *name, const char *usual) {
     const char *const value = std::getenv(name);
@@ -88,7 +98,16 @@ struct FakeQp : Qp {
     std::uint32_t dest_qp = 0;
     std::uint32_t psn = 0;
     bool is_ready = false;
+    bool is_reliable = false;
+    std::uint32_t most_sends = 0;
+    std::uint32_t expected = 0;        // reliable: the next one's number
+    std::uint32_t unsaid = 0;          // reliable: messages that came since it said so last
+    std::deque<std::uint64_t> sent{};  // reliable: not acknowledged, the last one has psn - 1
 };
+
+void put_datagram(FakeQp &qp, std::uint8_t opcode, std::uint32_t psn,
+                  const std::vector<std::uint8_t> &inner);
+void acknowledged(FakeQp &qp, std::uint32_t psn);
 
 // The invariant CRC of a datagram from a UDP socket: identification 0, don't fragment.
 std::uint32_t icrc(std::uint32_t from, std::uint16_t src_port, std::uint32_t to,
@@ -120,7 +139,7 @@ std::uint32_t icrc(std::uint32_t from, std::uint16_t src_port, std::uint32_t to,
 }
 
 void deliver(FakeQp &qp, const std::uint8_t *data, std::size_t bytes, const sockaddr_in &from) {
-    if (bytes < kBthBytes + 4 || data[0] != kUcSendOnly) return;
+    if (bytes < kBthBytes + 4) return;
     const std::size_t inner = bytes - 4;
     // The switch says the worker's own flow as its port, a queue pair of this device its own.
     const bool is_own = qp.dest_qp < kFirstSwitchQp;
@@ -130,8 +149,12 @@ void deliver(FakeQp &qp, const std::uint8_t *data, std::size_t bytes, const sock
     std::memcpy(&said, data + inner, sizeof said);
     if (said != icrc(qp.dest_ipv4, port, own_ipv4(), data, inner)) return;
     const std::uint32_t number = std::uint32_t{data[5]} << 16 | data[6] << 8 | data[7];
+    const std::uint32_t psn = std::uint32_t{data[9]} << 16 | data[10] << 8 | data[11];
     const std::lock_guard lock(qp.mutex);
-    if (!qp.is_ready || number != qp.qp_num || qp.posted.empty()) return;
+    if (!qp.is_ready || number != qp.qp_num) return;
+    if (qp.is_reliable && data[0] == kAcknowledge) return acknowledged(qp, psn);
+    if (data[0] != (qp.is_reliable ? kRcSendOnly : kUcSendOnly) || qp.posted.empty()) return;
+    if (qp.is_reliable && psn != qp.expected) std::abort();  // nothing is lost
     const RecvWr wanted = qp.posted.front();
     const Sge piece = qp.pieces.front();
     if (inner - kBthBytes > piece.length) return;
@@ -143,6 +166,20 @@ void deliver(FakeQp &qp, const std::uint8_t *data, std::size_t bytes, const sock
     it.byte_len = static_cast<std::uint32_t>(inner - kBthBytes);
     it.qp_num = qp.qp_num;
     static_cast<FakeCq *>(qp.recv_cq)->put(it);
+    if (!qp.is_reliable) return;
+    qp.expected = (psn + 1) & 0xFFFFFF;
+    if (++qp.unsaid < std::stoul(told("FAKE_VERBS_ACKS", "1"))) return;
+    qp.unsaid = 0;
+    put_datagram(qp, kAcknowledge, psn, {0x1F, 0, 0, 1});
+}
+
+void acknowledged(FakeQp &qp, std::uint32_t psn) {
+    while (!qp.sent.empty() && ((qp.psn - qp.sent.size() - psn - 1) & 0x800000) != 0) {
+        Wc it{};
+        it.wr_id = qp.sent.front();
+        qp.sent.pop_front();
+        static_cast<FakeCq *>(qp.send_cq)->put(it);
+    }
 }
 
 void run(FakeQp &qp) {
@@ -166,33 +203,55 @@ struct Waiting {
 };
 
 void put(FakeQp &qp, const Waiting &it) {
+    std::vector<std::uint8_t> inner;
+    for (const Sge &piece : it.pieces) {
+        const auto *const from = reinterpret_cast<const std::uint8_t *>(piece.addr);
+        inner.insert(inner.end(), from, from + piece.length);
+    }
+    const std::lock_guard lock(qp.mutex);
+    Wc ended{};
+    ended.wr_id = it.wr_id;
+    if (qp.is_reliable && fails("acknowledge")) {
+        ended.status = kWcRetriesSpent;
+        return static_cast<FakeCq *>(qp.send_cq)->put(ended);
+    }
+    if (qp.is_reliable) qp.sent.push_back(it.wr_id);
+    put_datagram(qp, qp.is_reliable ? kRcSendOnly : kUcSendOnly, qp.psn++ & 0xFFFFFF, inner);
+    if (!it.is_signaled || qp.is_reliable) return;
+    static_cast<FakeCq *>(qp.send_cq)->put(ended);
+}
+
+void put_datagram(FakeQp &qp, std::uint8_t opcode, std::uint32_t psn,
+                  const std::vector<std::uint8_t> &inner) {
     const std::uint32_t qp_word = htonl(qp.dest_qp);
-    const std::uint32_t psn_word = htonl(qp.psn++ & 0xFFFFFF);
-    std::vector<std::uint8_t> out{kUcSendOnly, 0x40, 0xFF, 0xFF};
+    const std::uint32_t psn_word = htonl(psn);
+    std::vector<std::uint8_t> out{opcode, 0x40, 0xFF, 0xFF};
     for (const std::uint32_t *word : {&qp_word, &psn_word}) {
         const auto *const from = reinterpret_cast<const std::uint8_t *>(word);
         out.insert(out.end(), from, from + sizeof *word);
     }
-    for (const Sge &piece : it.pieces) {
-        const auto *const from = reinterpret_cast<const std::uint8_t *>(piece.addr);
-        out.insert(out.end(), from, from + piece.length);
-    }
+    out.insert(out.end(), inner.begin(), inner.end());
     const auto flow = static_cast<std::uint16_t>(kFirstPort | (qp.qp_num & 0x3FFF));
     const std::uint32_t crc = icrc(own_ipv4(), flow, qp.dest_ipv4, out.data(), out.size());
     const auto *const tail = reinterpret_cast<const std::uint8_t *>(&crc);
     out.insert(out.end(), tail, tail + sizeof crc);
     (void)::sendto(qp.socket, out.data(), out.size(), 0, reinterpret_cast<const sockaddr *>(&qp.to),
                    sizeof qp.to);
-    if (!it.is_signaled) return;
-    Wc ended{};
-    ended.wr_id = it.wr_id;
-    static_cast<FakeCq *>(qp.send_cq)->put(ended);
+}
+
+bool is_full(FakeQp &qp) {
+    const std::lock_guard lock(qp.mutex);
+    return qp.is_reliable && qp.sent.size() == qp.most_sends;
 }
 
 int post_send(Qp *base, SendWr *first, SendWr **bad) {
     static std::deque<Waiting> late;
     FakeQp &qp = *static_cast<FakeQp *>(base);
     for (SendWr *it = first; it != nullptr; it = it->next) {
+        if (is_full(qp)) {
+            *bad = it;
+            return ENOMEM;
+        }
         if (fails("post_send")) {
             *bad = it;
             return ENOMEM;
@@ -352,8 +411,11 @@ int ibv_get_cq_event(CompChannel *channel, Cq **cq, void **) {
 void ibv_ack_cq_events(Cq *, unsigned) {}
 
 Qp *ibv_create_qp(Pd *pd, QpInitAttr *wanted) {
-    if (wanted->qp_type != kQpUc || fails("create_qp")) return nullptr;
+    if (wanted->qp_type != kQpUc && wanted->qp_type != kQpRc) return nullptr;
+    if (fails("create_qp")) return nullptr;
     auto *const qp = new FakeQp;
+    qp->is_reliable = wanted->qp_type == kQpRc;
+    qp->most_sends = wanted->cap.max_send_wr;
     qp->context = wanted->send_cq->context;
     qp->pd = pd;
     qp->send_cq = wanted->send_cq;
@@ -379,7 +441,14 @@ Qp *ibv_create_qp(Pd *pd, QpInitAttr *wanted) {
 
 int ibv_modify_qp(Qp *base, QpAttr *wanted, int mask) {
     FakeQp &qp = *static_cast<FakeQp *>(base);
+    if (qp.is_reliable) {
+        const int all = wanted->qp_state == kStateRtr   ? kRcReady
+                        : wanted->qp_state == kStateRts ? kRcSends
+                                                        : 0;
+        if ((mask & all) != all) return EINVAL;
+    }
     if ((mask & kAttrSqPsn) != 0) qp.psn = wanted->sq_psn;
+    if ((mask & kAttrRqPsn) != 0) qp.expected = wanted->rq_psn;
     if ((mask & kAttrAv) == 0) return 0;
     if (fails("modify_qp")) return ETIMEDOUT;
     if (wanted->ah_attr.grh.sgid_index != 1 || wanted->ah_attr.is_global != 1) return EINVAL;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "host/bind.hpp"
+#include "host/channel/rc_ring_channel.hpp"
 #include "host/channel/roce_channel.hpp"
 #include "host/channel/uc_queue.hpp"
 #include "host/channel/verbs.hpp"
@@ -25,7 +26,8 @@ using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 
 constexpr std::size_t kBeforeHeader = 32;  // of a frame
 
-void check_open(const RoceChannel &channel) {
+template <typename Any>
+void check_open(const Any &channel) {
     if (!channel.is_open()) throw std::invalid_argument("the queue pair is closed");
 }
 
@@ -46,7 +48,17 @@ void send(RoceChannel &channel, const std::vector<nb::bytes> &messages) {
     channel.send(views.data(), views.size(), views.size(), 0);
 }
 
-std::vector<nb::bytes> receive(RoceChannel &channel, int timeout_ms) {
+void send_round(RcRingChannel &channel, const std::vector<nb::bytes> &messages) {
+    check_open(channel);
+    std::vector<PacketView> views;
+    for (const nb::bytes &message : messages) {
+        views.push_back({reinterpret_cast<const std::uint8_t *>(message.data()), message.size()});
+    }
+    channel.send(views.data(), views.size(), views.size(), 0);
+}
+
+template <typename Any>
+std::vector<nb::bytes> receive(Any &channel, int timeout_ms) {
     check_open(channel);
     std::vector<Arrival> arrivals;
     if (channel.prepare_sleep(1)) {
@@ -61,9 +73,43 @@ std::vector<nb::bytes> receive(RoceChannel &channel, int timeout_ms) {
     return messages;
 }
 
+void bind_rc_ring(nb::module_ &m) {
+    nb::class_<RcRingPath>(m, "RcRingPath")
+        .def("__init__", &init_by_name<RcRingPath>)
+        .def_rw("next_ipv4", &RcRingPath::next_ipv4)
+        .def_rw("previous_ipv4", &RcRingPath::previous_ipv4)
+        .def_rw("next_in", &RcRingPath::next_in)
+        .def_rw("previous_out", &RcRingPath::previous_out)
+        .def_rw("first_psn", &RcRingPath::first_psn)
+        .def_rw("traffic_class", &RcRingPath::traffic_class)
+        .def_rw("timeout", &RcRingPath::timeout)
+        .def_rw("retries", &RcRingPath::retries);
+    nb::class_<RcRing>(m, "RcRing")
+        .def(
+            "__init__",
+            [](RcRing *self, const std::string &device, std::uint8_t port, std::uint8_t gid_index,
+               std::uint32_t lanes, std::uint32_t message_bytes) {
+                new (self) RcRing(RcRingPlace{{device, port, gid_index}, lanes, message_bytes});
+            },
+            "device"_a, "port"_a, "gid_index"_a, "lanes"_a, "message_bytes"_a)
+        .def("connect", &RcRing::connect, "path"_a, Unlocked())
+        .def("close", &RcRing::close)
+        .def_prop_ro("out_numbers", &RcRing::out_numbers)
+        .def_prop_ro("in_numbers", &RcRing::in_numbers);
+
+    nb::class_<RcRingChannel>(m, "RcRingChannel")
+        .def(nb::init<std::shared_ptr<RcRing>, std::uint32_t>(), "ring"_a, "lanes"_a)
+        .def("send", &send_round, "messages"_a)
+        .def("receive", &receive<RcRingChannel>, "timeout_ms"_a)
+        .def("owes", &RcRingChannel::owes)
+        .def_prop_ro("fd", &RcRingChannel::fd)
+        .def_prop_ro("counters", [](const RcRingChannel &self) { return self.counters(); })
+        .def("close", &RcRingChannel::close);
+}
+
 }  // namespace
 
-void bind_roce(nb::module_ &m) {
+void bind_rdma(nb::module_ &m) {
     nb::class_<verbs::GidInfo>(m, "RdmaGid")
         .def_ro("index", &verbs::GidInfo::index)
         .def_ro("type", &verbs::GidInfo::type)
@@ -90,11 +136,16 @@ void bind_roce(nb::module_ &m) {
             "__init__",
             [](UcQueue *self, const std::string &device, std::uint8_t port, std::uint8_t gid_index,
                std::uint32_t packets, std::uint32_t message_bytes) {
-                new (self) UcQueue(UcPlace{device, port, gid_index, packets, message_bytes});
+                new (self) UcQueue(UcPlace{{device, port, gid_index}, packets, message_bytes});
             },
             "device"_a, "port"_a, "gid_index"_a, "packets"_a, "message_bytes"_a)
-        .def("connect", &UcQueue::connect, "ipv4"_a, "number"_a, "first_psn"_a, "traffic_class"_a,
-             Unlocked())
+        .def(
+            "connect",
+            [](UcQueue &self, std::uint32_t ipv4, std::uint32_t number, std::uint32_t first_psn,
+               std::uint8_t traffic_class) {
+                self.connect({ipv4, number, first_psn, 0, traffic_class});
+            },
+            "ipv4"_a, "number"_a, "first_psn"_a, "traffic_class"_a, Unlocked())
         .def("close", &UcQueue::close)
         .def_prop_ro("number", &UcQueue::number)
         .def_prop_ro("path_mtu_bytes", &UcQueue::path_mtu_bytes);
@@ -102,10 +153,11 @@ void bind_roce(nb::module_ &m) {
     nb::class_<RoceChannel>(m, "RoceChannel")
         .def(nb::init<std::shared_ptr<UcQueue>>(), "queue"_a)
         .def("send", &send, "messages"_a)
-        .def("receive", &receive, "timeout_ms"_a)
+        .def("receive", &receive<RoceChannel>, "timeout_ms"_a)
         .def_prop_ro("fd", &RoceChannel::fd)
         .def_prop_ro("counters", [](const RoceChannel &self) { return self.counters(); })
         .def("close", &RoceChannel::close);
+    bind_rc_ring(m);
 }
 
 }  // namespace ina::host
