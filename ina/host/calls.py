@@ -28,6 +28,7 @@ from ina.host.errors import (
     TransportError,
     WorkerLostError,
 )
+from ina.host.rdma import RingAddresses
 from ina.host.ticket import Ticket
 from ina.host.trees import TreePlace
 from ina.protocol.peer import Peer
@@ -164,6 +165,15 @@ def results_of(created: pb2.CreateJobReply) -> Peer | None:
     if not created.results_host:
         return None
     return _peer(created.results_host, created.results_udp_port, "results", TransportError)
+
+
+def device_rings_of(created: pb2.CreateJobReply) -> RingAddresses | None:
+    """Return which addresses RDMA devices have in rings; None: none. Raises TransportError."""
+    hosts = created.first_ring_host, created.last_ring_host
+    if not all(hosts):
+        return None
+    first, last = (_peer(host, 0, "rings", TransportError).address for host in hosts)
+    return first, last
 
 
 def _peer(host: str, udp_port: int, what: str, error: type[InaError]) -> Peer:

@@ -9,6 +9,13 @@ from ina.host.node import NodePlace
 from ina.host.ticket import Ticket
 from ina.protocol.collective import Collective, Submitted
 
+SPENT = (
+    "a reliable connection to the next worker of the ring has failed: for all its repetitions"
+    " nobody acknowledged what this worker sent; a worker was later than that (INA_RDMA_TIMEOUT_S"
+    " and INA_RDMA_RETRIES say how late it may be), or the switch or a cable is gone"
+)
+"""Of connections that try no more. Whose fault it is their devices do not know."""
+
 
 @dataclass(frozen=True)
 class Situation:
@@ -95,6 +102,8 @@ def _cause(ticket: Ticket, now: Situation, seq: int) -> str:
         where = f"this host's node, in rank {node.rank}'s process"
     worker = stats.worker
     results = worker.chunks_done + worker.exponent_rounds
+    if stats.spent:
+        return SPENT
     if stats.refused and not worker.packets_received:
         if node is not None:
             return f"{where}, has closed the shared memory"

@@ -9,12 +9,13 @@ from ina.errors import InvalidInputError
 from ina.extension.host import Transport, TransportOptions, WorkerConfig
 from ina.host.errors import NoSwitchHereError, TransportError
 from ina.host.member.join_link import JoinLink
-from ina.host.rdma import place_towards
+from ina.host.rdma import RdmaPatience, RingAddresses, place_in_ring, place_towards
 from ina.host.shm import ShmLink
 from ina.host.soft_ring import SoftRingLink
 from ina.host.soft_roce import SoftRoceLink
 from ina.host.udp import UdpLink
 from ina.host.verbs_link import VerbsLink
+from ina.host.verbs_ring import VerbsRingLink
 from ina.modes.transports import (
     RDMA,
     SOFT_RDMA,
@@ -95,13 +96,25 @@ def open_ring_link(
     own_host: str | None,
     lanes: int,
     packet_bytes: int,
+    device_addresses: RingAddresses | None,
+    patience: RdmaPatience,
 ) -> SwitchLink:
     """Open the way round a ring that passes this switch. Raises TransportError.
 
-    `lanes` packets of `packet_bytes`, header and values, may be in flight.
+    `lanes` packets of `packet_bytes`, header and values, may be in flight. `device_addresses`: of
+    RDMA devices in rings, `patience`: of their connections.
     """
-    if transport == RDMA:
-        raise TransportError(f"{who}: RDMA devices are not put into rings yet: {SOFT_RDMA}")
+    if transport != SOFT_RDMA:
+        try:
+            own_address, place = place_in_ring(switch, device_addresses, own_host)
+        except TransportError as error:
+            if transport == RDMA:
+                raise TransportError(f"{who}: {error}; ina doctor --roce says more") from None
+            _log.warning("%s: RoCEv2 in software (%s): %s", who, SOFT_RDMA, error)
+        else:
+            return VerbsRingLink.open(
+                who, switch, own_address, place, lanes, packet_bytes, patience
+            )
     return _bearing(SoftRingLink.to(switch, own_host, lanes), who, packet_bytes)
 
 

@@ -11,6 +11,7 @@ from ina.host.errors import InvalidTicketError
 from ina.host.link import check_transport
 from ina.host.member.latch import OnFailure
 from ina.host.node import NodeOfHost
+from ina.host.rdma import RdmaPatience
 from ina.host.stop import Stop
 from ina.host.wishes import NO_WISHES, Wishes
 from ina.modes.transports import TransportName
@@ -55,6 +56,9 @@ class WorkerOptions:
     device, or ``roce-soft``, in this process: both ask for mode ``roce`` where ``mode`` is empty;
     or ``auto``, shared memory where the switch offers it, else UDP, or RoCEv2 where the job's mode
     is that."""
+    rdma: RdmaPatience | None = None
+    """How long an RDMA device's reliable connections wait; None: as INA_RDMA_TIMEOUT_S and
+    INA_RDMA_RETRIES say."""
     dscp: int | None = None
     """Of its packets, 0 to 63; None: its tenant's."""
     congestion: Congestion | None = None

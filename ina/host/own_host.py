@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ina import modes
-from ina.host.calls import results_of, switch_of
+from ina.host.calls import device_rings_of, results_of, switch_of
 from ina.host.errors import TransportError
 from ina.host.link import SwitchLink, check_speaks, open_link, open_ring_link, open_roce_link
 from ina.host.member.join import JoinRequest
 from ina.host.node import NodePlace
 from ina.host.own_addresses import own_addresses, towards
+from ina.host.rdma import RdmaPatience
 from ina.host.shm import ShmLink
 from ina.host.ticket import lanes_of
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
@@ -48,7 +49,7 @@ class RealHost:
             case "rocev2":
                 return open_roce_link(*way, packets, packet_bytes), None
             case "ring":
-                return open_ring_link(*way, lanes_of(created.slots), packet_bytes), None
+                return self._open_ring(created, packet_bytes), None
         has_node = node is not None and created.takes_host_nodes and options.transport != "udp"
         link = open_link(
             self._who,
@@ -82,3 +83,16 @@ class RealHost:
             return link, None
         link.close()
         return near, place
+
+    def _open_ring(self, created: pb2.CreateJobReply, packet_bytes: int) -> SwitchLink:
+        options = self._options
+        return open_ring_link(
+            self._who,
+            options.transport,
+            switch_of(created),
+            options.host,
+            lanes_of(created.slots),
+            packet_bytes,
+            device_rings_of(created),
+            options.rdma or RdmaPatience.from_environ(),
+        )

@@ -132,7 +132,7 @@ class CreateJobRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., token: _Optional[str] = ..., wire_version: _Optional[int] = ..., verify: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., contributions: _Optional[int] = ..., deadline_unix_s: _Optional[float] = ..., steps: _Optional[int] = ..., queue_s: _Optional[float] = ..., mode: _Optional[str] = ...) -> None: ...
 
 class CreateJobReply(_message.Message):
-    __slots__ = ("switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm", "results_host", "results_udp_port", "wire_version", "switch", "program", "takes_host_nodes", "wants_aggregator", "mode")
+    __slots__ = ("switch_host", "switch_udp_port", "values_per_packet", "slots", "switch_shm", "results_host", "results_udp_port", "wire_version", "switch", "program", "takes_host_nodes", "wants_aggregator", "mode", "first_ring_host", "last_ring_host")
     SWITCH_HOST_FIELD_NUMBER: _ClassVar[int]
     SWITCH_UDP_PORT_FIELD_NUMBER: _ClassVar[int]
     VALUES_PER_PACKET_FIELD_NUMBER: _ClassVar[int]
@@ -146,6 +146,8 @@ class CreateJobReply(_message.Message):
     TAKES_HOST_NODES_FIELD_NUMBER: _ClassVar[int]
     WANTS_AGGREGATOR_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
+    FIRST_RING_HOST_FIELD_NUMBER: _ClassVar[int]
+    LAST_RING_HOST_FIELD_NUMBER: _ClassVar[int]
     switch_host: str
     switch_udp_port: int
     values_per_packet: int
@@ -159,7 +161,9 @@ class CreateJobReply(_message.Message):
     takes_host_nodes: bool
     wants_aggregator: bool
     mode: str
-    def __init__(self, switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ..., wire_version: _Optional[int] = ..., switch: _Optional[str] = ..., program: _Optional[_Union[_shown_pb2.Program, _Mapping]] = ..., takes_host_nodes: _Optional[bool] = ..., wants_aggregator: _Optional[bool] = ..., mode: _Optional[str] = ...) -> None: ...
+    first_ring_host: str
+    last_ring_host: str
+    def __init__(self, switch_host: _Optional[str] = ..., switch_udp_port: _Optional[int] = ..., values_per_packet: _Optional[int] = ..., slots: _Optional[int] = ..., switch_shm: _Optional[str] = ..., results_host: _Optional[str] = ..., results_udp_port: _Optional[int] = ..., wire_version: _Optional[int] = ..., switch: _Optional[str] = ..., program: _Optional[_Union[_shown_pb2.Program, _Mapping]] = ..., takes_host_nodes: _Optional[bool] = ..., wants_aggregator: _Optional[bool] = ..., mode: _Optional[str] = ..., first_ring_host: _Optional[str] = ..., last_ring_host: _Optional[str] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
     __slots__ = ("name", "rank", "host", "udp_port", "timeout_s", "switch_port", "token", "takes_shared_results", "process", "switch", "node", "aggregator", "queue_pair", "ring_pairs")

@@ -46,6 +46,9 @@ INA_WINDOW             how many packets this worker has in flight: an algorithm 
                        :mod:`ina.congestion`, or a class of your own, ``my_module:MyWindow``, with
                        options behind commas, ``fixed,packets=64``. Unset: as the controller's
                        configuration has it. See docs/own_window.md.
+INA_RDMA_TIMEOUT_S     mode ``transparent`` by an RDMA device: after so many seconds of silence it
+                       sends again, default 4, and INA_RDMA_RETRIES times, default 7, at most. Read
+INA_RDMA_RETRIES       by :mod:`ina.host`. See docs/roce.md.
 INA_DSCP               DSCP of this worker's packets, and so of the sums that they complete: 0 to
                        63. Unset: as the controller's configuration has it for the job's tenant.
 INA_VERIFY             how the job's sums are verified, the same for all its workers: ``off``,
@@ -128,6 +131,7 @@ _ALWAYS = (
         "INA_HOST_NODE",
         "INA_THREADS",
         "INA_WINDOW",
+        *("INA_RDMA_TIMEOUT_S", "INA_RDMA_RETRIES"),
         "INA_DSCP",
         "INA_VERIFY",
         "INA_WIRE",

@@ -11,6 +11,7 @@ from ina import modes
 from ina.controller.config import make_config
 from ina.controller.errors import ConfigError
 from ina.controller.job import Job, JobSpec
+from ina.controller.service.endpoints import DataPath
 from ina.controller.switches.plan import plan_job
 from ina.modes.site import Asking, Site
 from ina.p4 import compiled, names
@@ -63,6 +64,22 @@ def test_which_networks_rings_may_have(rings: str, said: str) -> None:
         make_config(document, "test")
     with pytest.raises(ConfigError, match=r"rings: only with mode 'transparent'"):
         make_config({"switch": {"rings": "10.0.0.0/19"}}, "test")
+
+
+def test_a_device_keeps_its_address_of_rings() -> None:
+    """They are behind those that workers without one are given."""
+    document = {"switch": {"mode": names.TRANSPARENT}, "jobs": {"mode": names.TRANSPARENT}}
+    usual = make_config(document, "test")
+    made, own = job(), IPv4Address("10.128.32.7")
+    for rings, first, last, gets in (
+        ("10.128.0.0/19", "", "", "10.128.0.225"),
+        ("10.128.0.0/18", "10.128.32.0", "10.128.63.254", "10.128.32.7"),
+    ):
+        document["switch"]["rings"] = rings
+        data = DataPath(usual, make_config(document, "test").switch, lambda ref: 1)
+        assert data.device_rings(made) == (first, last)
+        assert str(data.ring_address(made, 1, own)) == gets
+        assert str(data.ring_address(made, 1, IPv4Address("10.0.0.1"))) == "10.128.0.225"
 
 
 def test_workers_are_told_what_the_rows_have() -> None:

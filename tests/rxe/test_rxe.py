@@ -19,32 +19,17 @@ from ina.protocol.bth import Bth, Opcode
 from ina.protocol.codec import Header, encode
 from ina.protocol.roce import RoceFrame, encode_frame
 from tests.lines import ROOT
-from tests.worlds.machines.kernel import Kernel, NoKernelError, kernel
+from tests.rxe.words import BOOT_S, SUM_S, said
+from tests.worlds.machines.kernel import Kernel
 from tests.worlds.machines.machine import Machine, machine
-from tests.worlds.machines.rack import MODULES, SWITCH, Rack, address, mac, rack, why_not
+from tests.worlds.machines.rack import MODULES, SWITCH, Rack, address, mac, rack
 from tests.worlds.machines.worker import FAILED, JOINED, SUMMED
 
 pytestmark = pytest.mark.long
 
 VALUES = 248
-BOOT_S, SUM_S = 400.0, 240.0
 FORGED = 7
 """Frames that are no result of the job's, with the ICRC that they ought to have, or another."""
-
-
-@pytest.fixture(scope="module")
-def linux() -> Kernel:
-    if why := why_not():
-        pytest.skip(why)
-    try:
-        return kernel()
-    except NoKernelError as error:
-        pytest.skip(str(error))
-
-
-def said(machine: Machine, word: str, timeout_s: float) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(machine.line(word, timeout_s))
-    return told
 
 
 def workers(rack: Rack, stack: ExitStack, **orders: Any) -> list[Machine]:
@@ -99,6 +84,7 @@ def test_the_doctor_finds_all_well(linux: Kernel, tmp_path: Path, mtu: int, valu
     assert found["rxe0 port 1, MTU"].endswith(f" of 4096 bytes: {values} values a packet")
     assert "10.78.0.1 RoCEv2" in found["rxe0 port 1, GIDs"]
     assert found["rxe0 port 1, PSN jump"] == "8 of 8 messages"
+    assert found["rxe0 port 1, reliable connection"] == "8 of 8 messages"
 
 
 def frames_to(number: int, queue_pair: int, *, is_right: bool) -> Iterator[bytes]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ina.controller.config.checks import USUAL_NETWORK, builds_of, network_of, rings_of
+from ina.controller.config.checks import builds_of
 from ina.controller.config.fabric import HostConfig, LinkConfig
+from ina.controller.config.networks import USUAL_NETWORK, device_rings_of, network_of, rings_of
 from ina.controller.config.reading import load_config, make_config, path_mtu, with_build
 from ina.controller.config.rules import JobRule, RoutingConfig, WindowsConfig
 from ina.controller.config.tables import (
@@ -47,6 +48,7 @@ __all__ = [
     "TlsConfig",
     "WindowsConfig",
     "builds_of",
+    "device_rings_of",
     "load_config",
     "make_config",
     "network_of",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address
 from typing import Any
 
 from ina import modes
 from ina.congestion import Congestion, CongestionError
+from ina.controller.config.networks import ipv4_network, network_of, rings_of
 from ina.controller.config.rules import placement_problems
 from ina.controller.config.store_url import problem_of
 from ina.controller.config.tables import (
@@ -32,7 +33,7 @@ from ina.p4 import names
 from ina.p4.builds import listed
 from ina.p4.catalogue import ProgramId, capabilities, target_of, values_of
 from ina.p4.errors import UnknownBuildError
-from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, MAX_WORKERS, VALUE_BYTES
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUE_BYTES
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 """Of a switch: it is typed, and a label of metrics."""
@@ -148,61 +149,6 @@ def is_ipv4(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-USUAL_NETWORK = "239.192.0.0/24"
-"""Of the addresses that an organisation may use as it likes (RFC 2365, section 6.2)."""
-
-_MULTICAST = IPv4Network("224.0.0.0/4")
-_LINK_LOCAL = IPv4Network("224.0.0.0/24")
-"""Of routing protocols and the like; hosts and switches treat these addresses in ways of their own.
-"""
-
-
-def _ipv4_network(text: str) -> IPv4Network:
-    """Raises :class:`ValueError` with one line about what is wrong."""
-    try:
-        return IPv4Network(text)
-    except ValueError as error:
-        raise ValueError(f"{text!r} is not an IPv4 network: {error}") from None
-
-
-def rings_of(text: str) -> IPv4Network | None:
-    """The network that ``switch.rings`` says; None: there is none.
-
-    Raises :class:`ValueError` with one line about what is wrong.
-    """
-    if not text:
-        return None
-    network = _ipv4_network(text)
-    if network.num_addresses < names.JOBS_TOTAL * MAX_WORKERS:
-        raise ValueError(
-            f"{text} has {network.num_addresses} addresses: jobs may have"
-            f" {names.JOBS_TOTAL * MAX_WORKERS}"
-        )
-    if network.is_multicast or network.is_loopback:
-        raise ValueError(f"{text} is no network of hosts")
-    return network
-
-
-def network_of(text: str) -> IPv4Network | None:
-    """The network that ``switch.multicast`` says; None: each worker gets results of its own.
-
-    Raises :class:`ValueError` with one line about what is wrong.
-    """
-    if not text:
-        return None
-    network = _ipv4_network(text)
-    if not network.subnet_of(_MULTICAST):
-        raise ValueError(f"{text} is not within {_MULTICAST}, IPv4's multicast addresses")
-    if network.overlaps(_LINK_LOCAL):
-        raise ValueError(f"{text} has addresses of {_LINK_LOCAL}, which are for routing protocols")
-    if network.num_addresses < names.JOBS_TOTAL:
-        raise ValueError(
-            f"{text} has {network.num_addresses} addresses, and each of {names.JOBS_TOTAL} jobs"
-            " needs its own: a /24, or wider"
-        )
-    return network
 
 
 def builds_of(switch: SwitchConfig) -> tuple[int, ...]:
@@ -433,7 +379,7 @@ def bystander_problems(switch: SwitchConfig) -> Iterator[str]:
         rings = None
     for text in switch.bystanders:
         try:
-            network = _ipv4_network(text)
+            network = ipv4_network(text)
         except ValueError as error:
             yield str(error)
             continue

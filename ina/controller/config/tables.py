@@ -130,7 +130,8 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
     rings: str = ""
     """With mode ``transparent``: the IPv4 network of which each of a job's workers gets an address
-    in its ring, of 8,192 addresses or more; 10.128.0.0/19 unless given. Nothing else may be there.
+    in its ring, of 8,192 addresses or more; 10.128.0.0/19 unless given. Nothing else may be there,
+    but RDMA NICs that have addresses behind these.
     """
     max_window: Annotated[int, Meta(ge=0)] = 0
     """Packets in flight, a worker, instead of what suits ``target``."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from ipaddress import AddressValueError, IPv4Address
 
 from ina import modes
-from ina.controller.config import Config, SwitchConfig, network_of, rings_of
+from ina.controller.config import Config, SwitchConfig, device_rings_of, network_of, rings_of
 from ina.controller.job import Job
 from ina.controller.service.answers import printable
 from ina.fabric.ports import PortRef
@@ -37,6 +37,7 @@ class DataPath:
         self._endpoints = config.endpoints(switch)
         self._multicast = network_of(switch.multicast)
         self._rings = rings_of(switch.rings)
+        self._device_rings = device_rings_of(switch.rings)
 
     def results_group(self, job: Job) -> IPv4Address | None:
         """Where workers of the job may listen; None: each gets its own results."""
@@ -44,11 +45,22 @@ class DataPath:
             return None
         return self._multicast[job.number]
 
-    def ring_address(self, job: Job, rank: int) -> IPv4Address | None:
-        """That a worker has in its ring; None: its job has none."""
-        if self._rings is None or modes.of(job.mode).framing != "ring":
+    def ring_address(self, job: Job, rank: int, own: IPv4Address) -> IPv4Address | None:
+        """That a worker has in its ring; ``own``: that it says; None: its job has none."""
+        if self._rings is None or not _in_ring(job):
             return None
+        if self._device_rings is not None:
+            first, last = self._device_rings
+            if first <= own <= last:
+                return own
         return self._rings[job.number * MAX_WORKERS + rank]
+
+    def device_rings(self, job: Job) -> tuple[str, str]:
+        """The first and the last address that RDMA devices have in rings; empty: none."""
+        if self._device_rings is None or not _in_ring(job):
+            return "", ""
+        first, last = self._device_rings
+        return str(first), str(last)
 
     def shm(self, job: Job) -> str:
         """Where workers of the job may attach to shared memory; empty: nowhere."""
@@ -66,7 +78,7 @@ def check_speaks(where: str, job: Job, slots: int, at: Endpoint) -> None:
     ``slots``: the job's.
     """
     has = bool(at.peer.queue_pair), len(at.peer.ring_pairs)
-    in_ring = modes.of(job.mode).framing == "ring"
+    in_ring = _in_ring(job)
     if in_ring and lanes_of(slots) > names.MAX_RING_LANES:
         raise JobRequestError(
             f"{where}: {slots} slots, and each two of a ring have connections of their own: at most"
@@ -84,6 +96,10 @@ def _pairs_text(has_one: bool, in_ring: int) -> str:
     if in_ring:
         return f"{in_ring} queue pairs of a ring"
     return "a queue pair" if has_one else "no queue pair"
+
+
+def _in_ring(job: Job) -> bool:
+    return modes.of(job.mode).framing == "ring"
 
 
 def _is_udp(job: Job) -> bool:

@@ -94,6 +94,7 @@ class WorkerService(rpc.ControllerServicer):
         first, job = await answer(context, self._create(request, wait_s, wait_s < full_wait_s))
         data = self._data[first]
         group = data.results_group(job)
+        first_ring_host, last_ring_host = data.device_rings(job)
         registry = self._coordinator.registry
         return pb2.CreateJobReply(
             switch=first,
@@ -109,6 +110,8 @@ class WorkerService(rpc.ControllerServicer):
             takes_host_nodes=modes.of(job.mode).takes_host_nodes,
             wants_aggregator=registry.site.wants_aggregator(job),
             mode=job.mode,
+            first_ring_host=first_ring_host,
+            last_ring_host=last_ring_host,
         )
 
     async def Join(  # noqa: N802
@@ -244,7 +247,7 @@ class WorkerService(rpc.ControllerServicer):
         endpoint = endpoint_of(request, where, data)
         slots = job.slots or self._coordinator.registry.usual_slots(job, first)
         check_speaks(where, job, slots, endpoint)
-        in_ring = data.ring_address(job, request.rank)
+        in_ring = data.ring_address(job, request.rank, endpoint.peer.address)
         if in_ring is not None:
             endpoint = replace(endpoint, peer=replace(endpoint.peer, address=in_ring))
         # A worker that says its port has it alone: it shares memory with the switch.

@@ -7,6 +7,7 @@ import logging
 from ina.errors import InaError
 from ina.extension.host import TransportEngine
 from ina.host.errors import ControllerError, SwitchLostError, WorkerLostError
+from ina.host.failure import SPENT
 from ina.host.member.state import MemberState
 from ina.rpc import controller_pb2 as pb2
 
@@ -88,8 +89,15 @@ class Silence:
         )
 
     def lost_switch(self, progress: pb2.Progress) -> InaError | None:
-        """Give the switch up once its address has refused every packet for a lease."""
+        """Give the switch up once its address has refused every packet for a lease.
+
+        Connections that have failed are no better later.
+        """
         now_s, who = self._now_s(), self._state.who
+        if self._transport.stats().spent:
+            said = self._state.latch.said()
+            why = f"{SPENT} ({self._last_seq()})"
+            return SwitchLostError(f"{who}: {why}; {said}" if said else f"{who}: {why}")
         if not progress.switch_refuses or not progress.in_flight:
             self._refused_since_s = None
             return None

@@ -14,13 +14,14 @@ import shlex
 import socket
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ina import netns
+from ina import modes, netns
 from ina.netns import NetnsError, ip, within
 from tests.lines import ROOT
 from tests.worlds.machines import kernel as kernels
@@ -33,6 +34,7 @@ CONTROLLER_PORT, GRPC_PORT = 17700, 9559
 MODULES = ("crc32_generic", "ib_uverbs", "rdma_rxe")
 _PROVIDERS = Path("/usr/lib")
 _STOP_S = 30.0
+_ALL = 3  # ETH_P_ALL
 
 
 def why_not() -> str:
@@ -51,6 +53,11 @@ def address(number: int) -> str:
     return f"10.78.0.{number}"
 
 
+def ring_address(number: int) -> str:
+    """That the machine has besides, where workers send to each other."""
+    return f"10.128.32.{number}"
+
+
 def mac(number: int) -> str:
     """Of its eth0."""
     return f"02:00:0a:4e:00:{number:02x}"
@@ -67,6 +74,8 @@ class Rack:
     _switches: contextlib.ExitStack
     switch: subprocess.Popen[str]
     mtu_bytes: int
+    mode: str
+    machines: int
 
     def reboot(self) -> None:
         """The switch has no power for a moment, and begins anew at the same ports."""
@@ -85,10 +94,37 @@ class Rack:
                 sock.send(frame)
 
     @contextlib.contextmanager
+    def captured(self, number: int) -> Iterator[list[bytes]]:
+        """Frames of machine ``number``'s cable, both ways; whole once the block has ended."""
+        frames: list[bytes] = []
+        with (
+            netns.inside(self.space),
+            socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL)) as sock,
+        ):
+            sock.bind((interface(number), _ALL))
+            sock.settimeout(0.1)
+            is_over = threading.Event()
+
+            def take() -> None:
+                while not is_over.is_set():
+                    with contextlib.suppress(TimeoutError):
+                        frames.append(sock.recv(65536))
+
+            thread = threading.Thread(target=take)
+            thread.start()
+            try:
+                yield frames
+            finally:
+                is_over.set()
+                thread.join()
+
+    @contextlib.contextmanager
     def worker(self, number: int, transport: str, **orders: Any) -> Iterator[Machine]:
         """Machine ``number`` as rank ``number - 1``."""
+        is_ring = _is_ring(self.mode)
+        host = None if is_ring else address(number)
         told = Orders(
-            f"10.0.2.2:{CONTROLLER_PORT}", number - 1, address(number), transport, **orders
+            f"10.0.2.2:{CONTROLLER_PORT}", number - 1, host, transport, self.mode, **orders
         )
         command = f"{shlex.quote(sys.executable)} -m tests.worlds.machines.worker"
         script = "\n".join(
@@ -97,6 +133,7 @@ class Rack:
                 f"ip address add {address(number)}/24 dev eth0",
                 f"ip link set eth0 mtu {self.mtu_bytes} up",
                 f"ip neighbour add {SWITCH} lladdr {SWITCH_MAC} dev eth0 nud permanent",
+                *(self._ring_lines(number) if is_ring else ()),
                 "ip address add 10.0.2.15/24 dev eth1",
                 "ip link set eth1 up",
                 "rdma link add rxe0 type rxe netdev eth0",
@@ -120,6 +157,19 @@ class Rack:
             within=within(self.space, []),
         ) as running:
             yield running
+
+    def _ring_lines(self, number: int) -> Iterator[str]:
+        yield f"ip address add {ring_address(number)}/18 dev eth0"
+        for other in range(1, self.machines + 1):
+            if other != number:
+                yield (
+                    f"ip neighbour add {ring_address(other)} lladdr {mac(other)} dev eth0"
+                    " nud permanent"
+                )
+
+
+def _is_ring(mode: str) -> bool:
+    return modes.of(mode).framing == "ring"
 
 
 def interface(number: int) -> str:
@@ -154,12 +204,14 @@ def rack(
         switches = stack.enter_context(contextlib.ExitStack())
         switch = switches.enter_context(start())
         stack.enter_context(_running(space, "controller", "run", str(file), "--json"))
-        yield Rack(space, folder, kernel, start, switches, switch, mtu_bytes)
+        yield Rack(space, folder, kernel, start, switches, switch, mtu_bytes, mode, machines)
 
 
 def _config(machines: int, mode: str, values: int) -> str:
+    is_ring = _is_ring(mode)
+    at = ring_address if is_ring else address
     hosts = (
-        f'[[host]]\naddress = "{address(n)}"\nport = {n}\nmac = "{mac(n)}"\n'
+        f'[[host]]\naddress = "{at(n)}"\nport = {n}\nmac = "{mac(n)}"\n'
         for n in range(1, machines + 1)
     )
     return "\n".join(
@@ -170,6 +222,7 @@ def _config(machines: int, mode: str, values: int) -> str:
             f'data_host = "{SWITCH}"',
             f"values = {values}",
             f'mode = "{mode}"',
+            *(['rings = "10.128.0.0/18"'] if is_ring else []),
             "[jobs]",
             f'mode = "{mode}"',
             *hosts,

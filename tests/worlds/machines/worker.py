@@ -16,6 +16,7 @@ import numpy as np
 from ina.errors import InaError
 from ina.host import Session
 from ina.host.options import WorkerOptions
+from ina.host.rdma import RdmaPatience
 
 JOINED, SUMMED, FAILED = "JOINED ", "SUMMED ", "FAILED "
 """With JSON behind: of the place that it has; of the sums; of the error that ended it."""
@@ -28,14 +29,20 @@ class Orders:
 
     controller: str
     rank: int
-    host: str
+    host: str | None
     transport: str
+    mode: str = ""
     world_size: int = 2
     rounds: int = 4
     elements: int = 20_000
     for_ever: bool = False
     """Sums until something fails."""
     op_timeout_s: float = 120.0
+    rdma_timeout_s: float = 4.0
+    rdma_retries: int = 6
+    """rxe takes 7 for ever."""
+    late_s: float = 0.0
+    """Before its first sum."""
 
 
 def inputs(rank: int, number: int, elements: int) -> tuple[np.ndarray[Any, Any], ...]:
@@ -58,14 +65,17 @@ def exact(orders: Orders, number: int) -> np.ndarray[Any, Any]:
 def work(orders: Orders) -> None:
     """Raises InaError."""
     options = WorkerOptions(
+        mode=orders.mode,
         host=orders.host,
         transport=orders.transport,  # type: ignore[arg-type]
         timeout_s=300.0,
         op_timeout_s=orders.op_timeout_s,
+        rdma=RdmaPatience(orders.rdma_timeout_s, orders.rdma_retries),
     )
     with Session.join(orders.controller, "vm", orders.rank, orders.world_size, options) as session:
         own = session._link.own
         tell(JOINED, address=str(own.address), queue_pair=getattr(own, "queue_pair", 0))
+        time.sleep(orders.late_s)
         digest, wrong, number = hashlib.sha256(), 0, 0
         while orders.for_ever or number < orders.rounds:
             integers, floats = inputs(orders.rank, number, orders.elements)
