@@ -100,9 +100,9 @@ NIC_BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "transparent nic: nothing is sent again",
-        _LANE,
-        "if (count_ == 0 || now_ns < deadline_ns_) return false;",
-        "if (count_ == 0 || now_ns < deadline_ns_ + 100'000'000'000) return false;",
+        _RING,
+        "if (requester.is_due(now_ns)) repeat(i, out);",
+        "(void)requester.is_due(now_ns);",
     ),
     Bug(
         "transparent nic: of what is under way the first alone is sent again",
