@@ -76,9 +76,10 @@ class Service:
 
         `loss_rate`, a share of what it sends, is dropped, for tests and demonstrations.
         """
-        self._dims = [spec.dim for spec in config.tables]
+        self.dims = [spec.dim for spec in config.tables]
         self._placements = [native.Placement(spec, config.hosts) for spec in config.tables]
         self._host = config.host
+        self.hosts = config.hosts
         self._peers = peers
         self._optimizer = config.optimizer
         places = [(int(peer.address), peer.udp_port) for peer in peers]
@@ -93,17 +94,25 @@ class Service:
         self.native.set_optimizer(optimizer)
         self._optimizer = optimizer
 
-    def look_up(self, step: int, table: int, bags: Bags) -> LookUp:
-        """Ask for the sums of bags in version `step` of the tables."""
-        ticket = self.native.look_up(step, table, *bags.address, False)
-        return LookUp(self, ticket, bags, self._dims[table])
+    def look_up(self, step: int, table: int, bags: Bags, *, with_state: bool = False) -> LookUp:
+        """Ask for the sums of bags in version `step` of the tables.
+
+        `with_state`: of single rows, with what the optimiser keeps behind each.
+        """
+        ticket = self.native.look_up(step, table, *bags.address, with_state)
+        values = self.dims[table] + (self.state_values(table) if with_state else 0)
+        return LookUp(self, ticket, bags, values)
+
+    def state_values(self, table: int) -> int:
+        """How many numbers the optimiser keeps of a row."""
+        return self._optimizer.state_values(self.dims[table])
 
     def add_gradients(self, step: int, table: int, bags: Bags, vectors: Floats) -> None:
         """Add ``vectors[i]``, times its weight, to the gradient of each row of bag i.
 
         Raises InvalidBagsError: `vectors` are not float32 of shape (bags, dim).
         """
-        want = (bags.count, self._dims[table])
+        want = (bags.count, self.dims[table])
         if vectors.shape != want or vectors.dtype != np.float32:
             raise InvalidBagsError(f"vectors: {vectors.dtype} {vectors.shape}: want float32 {want}")
         vectors = np.ascontiguousarray(vectors)
@@ -161,8 +170,8 @@ class Service:
         self._copy(table, np.ascontiguousarray(values), state, into=True)
 
     def _room(self, table: int) -> tuple[Floats, Floats]:
-        count, dim = self._placements[table].rows_of(self._host), self._dims[table]
-        state = self._optimizer.state_values(dim)
+        count, dim = self._placements[table].rows_of(self._host), self.dims[table]
+        state = self.state_values(table)
         return np.empty((count, dim), np.float32), np.empty((count, state), np.float32)
 
     def _copy(self, table: int, values: Floats, state: Floats | None, *, into: bool) -> None:

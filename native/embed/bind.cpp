@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <type_traits>
+
 #include "common/bind_fields.hpp"
 #include "embed/service.hpp"
 
@@ -40,6 +42,66 @@ void copy_rows(Owner &owner, std::size_t table, std::size_t first, std::size_t c
         copy(shard.row(local), values, shard.dim());
         copy(shard.state(local), state, shard.state_values());
     }
+}
+
+// Hot rows of a table, from arrays of `count` rows, values and what the optimiser keeps.
+void set_hot(Node &node, std::size_t table, std::size_t count, Address rows, Address values,
+             Address state) {
+    node.client().hot().set(table, reinterpret_cast<const std::uint32_t *>(rows), count,
+                            floats(values), floats(state), node.client().optimizer());
+}
+
+std::vector<std::uint32_t> hot_rows(Node &node, std::size_t table) {
+    return node.client().hot().rows(table);
+}
+
+void read_hot(Node &node, std::size_t table, Address values, Address state) {
+    const HotRows &hot = node.client().hot();
+    const Shard &shard = node.owner().shard(table);
+    for (std::size_t i = 0; i < hot.rows(table).size(); ++i) {
+        std::copy_n(hot.values(table, i), shard.dim(), floats(values) + i * shard.dim());
+        std::copy_n(hot.state(table, i), shard.state_values(),
+                    floats(state) + i * shard.state_values());
+    }
+}
+
+void settle_hot(Node &node) { node.settle_hot(); }
+
+void apply_hot(Node &node, Address sums, float rate) {
+    node.client().hot().apply(floats(sums), node.client().optimizer(), rate);
+}
+
+std::size_t hot_values(Node &node) { return node.client().hot().gradient_values(); }
+
+void read_hot_gradients(Node &node, Address out) {
+    node.client().hot().read_gradients(floats(out));
+}
+
+void open_before(Node &node, std::uint32_t version) { node.owner().open_before(version); }
+
+// Of a Node, or of a Service's with its thread held up.
+template <class Bound, class... Arguments>
+void bind_of_node(nb::class_<Bound> &bound, const char *name, void (*work)(Node &, Arguments...)) {
+    if constexpr (std::is_same_v<Bound, Node>) {
+        bound.def(name, work);
+    } else {
+        bound.def(
+            name,
+            [work](Bound &service, Arguments... arguments) {
+                service.with_node([&](Node &node) { work(node, arguments...); });
+            },
+            Unlocked());
+    }
+}
+
+template <class Bound>
+void bind_hot(nb::class_<Bound> &bound) {
+    bind_of_node(bound, "set_hot", &set_hot);
+    bind_of_node(bound, "read_hot", &read_hot);
+    bind_of_node(bound, "settle_hot", &settle_hot);
+    bind_of_node(bound, "apply_hot", &apply_hot);
+    bind_of_node(bound, "read_hot_gradients", &read_hot_gradients);
+    bind_of_node(bound, "open_before", &open_before);
 }
 
 void bind_configs(nb::module_ &m) {
@@ -129,8 +191,10 @@ nb::object failure_of(const Node &node) {
 }
 
 void bind_node(nb::module_ &m) {
-    nb::class_<Node>(m, "Node")
-        .def(nb::init<const GroupConfig &, const ClientConfig &>(), "config"_a, "own"_a)
+    nb::class_<Node> node(m, "Node");
+    bind_hot(node);
+    node.def("hot_rows", &hot_rows, "table"_a).def("hot_values", &hot_values);
+    node.def(nb::init<const GroupConfig &, const ClientConfig &>(), "config"_a, "own"_a)
         .def("look_up",
              [](Node &node, std::uint32_t step, std::uint16_t table, std::size_t bags,
                 Address offsets, Address rows, Address weights, bool with_state) {
@@ -238,6 +302,15 @@ void bind_service(nb::module_ &m) {
             service.with_node([&](Node &node) { node.set_optimizer(optimizer); });
         });
     bind_state(service);
+    bind_hot(service);
+    service
+        .def(
+            "hot_rows",
+            [](Service &own, std::size_t table) {
+                return own.with_node([&](Node &node) { return hot_rows(node, table); });
+            },
+            "table"_a)
+        .def("hot_values", of_node([](Node &node) { return hot_values(node); }));
 }
 
 }  // namespace

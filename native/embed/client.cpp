@@ -21,13 +21,20 @@ std::uint16_t lowest_of(std::uint64_t mask) {
     return bit;
 }
 
+std::vector<std::size_t> dims_of(const GroupConfig &config) {
+    std::vector<std::size_t> dims;
+    for (const TableSpec &spec : config.tables) dims.push_back(spec.dim);
+    return dims;
+}
+
 }  // namespace
 
 std::size_t Client::Message::parts_left() const { return header.parts - bits_of(done); }
 
 Client::Client(const GroupConfig &config, const ClientConfig &own, Outbox *outbox)
     : config_(config), own_(own), placements_(placements_of(config)), optimizer_(config.optimizer),
-      outbox_(outbox), rtt_(own.rto), gradient_numbers_(config.hosts), heard_ns_(config.hosts) {
+      hot_(dims_of(config)), outbox_(outbox), rtt_(own.rto), gradient_numbers_(config.hosts),
+      heard_ns_(config.hosts) {
     if (own.window_parts < kMaxParts) {
         throw std::invalid_argument("window_parts must be at least 64, which a message may have");
     }
@@ -79,18 +86,50 @@ void Client::queue(std::unique_ptr<Message> message, std::uint16_t owner) {
     queues_[message->way][owner].push_back(std::move(message));
 }
 
+// Calls hot(bag, place, weight) for rows that are here; the others are left.
+template <class Hot>
+BagSource Client::without_hot(std::uint16_t table, const BagSource &bags, Hot hot) {
+    if (hot_.is_empty()) return bags;
+    cold_offsets_.assign(1, 0);
+    cold_rows_.clear();
+    cold_weights_.clear();
+    for (std::size_t bag = 0; bag < bags.bags; ++bag) {
+        for (std::int64_t i = bags.offsets[bag]; i < bags.offsets[bag + 1]; ++i) {
+            const float weight = bags.weights == nullptr ? 1.0F : bags.weights[i];
+            const std::size_t place = hot_.find(table, bags.rows[i]);
+            if (place != HotRows::kNone) {
+                hot(bag, place, weight);
+                continue;
+            }
+            cold_rows_.push_back(bags.rows[i]);
+            if (bags.weights != nullptr) cold_weights_.push_back(weight);
+        }
+        cold_offsets_.push_back(static_cast<std::int64_t>(cold_rows_.size()));
+    }
+    return {bags.bags, cold_offsets_.data(), cold_rows_.data(),
+            bags.weights == nullptr ? nullptr : cold_weights_.data()};
+}
+
 Client::Ticket Client::look_up(std::uint32_t step, std::uint16_t table, const BagSource &bags,
                                bool with_state) {
     check(table, bags);
     const Placement &placement = placements_[table];
     auto asked = std::make_unique<Asked>();
+    asked->table = table;
     asked->bags = bags.bags;
     asked->vector_values =
         placement.spec().dim + (with_state ? optimizer_.state_values(placement.spec().dim) : 0);
     const std::size_t vector_bytes = asked->vector_values * sizeof(float);
     std::size_t vectors = 0;
+    // What the optimiser keeps is asked for of rows that are becoming hot.
+    const BagSource cold =
+        with_state
+            ? bags
+            : without_hot(table, bags, [&](std::size_t bag, std::size_t place, float weight) {
+                  asked->pieces.push_back({bag, kHere, place, weight});
+              });
     Cutter cutter(placement, config_.hosts, {config_.part_bytes, vector_bytes, false});
-    cutter.cut(bags, [&](std::uint16_t owner, const Sheet &sheet) {
+    cutter.cut(cold, [&](std::uint16_t owner, const Sheet &sheet) {
         auto message = message_of(Kind::kLookup, step, table, &sheet);
         if (with_state) message->header.flags |= kFlagState;
         message->header.number = next_number_++;
@@ -123,11 +162,12 @@ void Client::take(Ticket ticket, float *vectors) {
     std::size_t before = SIZE_MAX;  // the bag of the piece before
     for (const Piece &piece : asked->pieces) {
         float *const sum = vectors + piece.bag * values;
-        const float *const part = asked->values.data() + piece.offset;
-        if (piece.bag != before) {
+        const float *const part = piece.owner == kHere ? hot_.values(asked->table, piece.offset)
+                                                       : asked->values.data() + piece.offset;
+        if (piece.bag != before && piece.weight == 1.0F) {
             std::copy_n(part, values, sum);
         } else {
-            for (std::size_t i = 0; i < values; ++i) sum[i] += part[i];
+            for (std::size_t i = 0; i < values; ++i) sum[i] += piece.weight * part[i];
         }
         before = piece.bag;
     }
@@ -146,8 +186,13 @@ void Client::add_gradients(std::uint32_t step, std::uint16_t table, const BagSou
     check(table, bags);
     const Placement &placement = placements_[table];
     const std::size_t vector_bytes = placement.spec().dim * sizeof(float);
+    const std::size_t dim = placement.spec().dim;
+    const BagSource cold =
+        without_hot(table, bags, [&](std::size_t bag, std::size_t place, float weight) {
+            hot_.add_gradient(table, place, vectors + bag * dim, weight);
+        });
     Cutter cutter(placement, config_.hosts, {config_.part_bytes, vector_bytes, true});
-    cutter.cut(bags, [&](std::uint16_t owner, const Sheet &sheet) {
+    cutter.cut(cold, [&](std::uint16_t owner, const Sheet &sheet) {
         auto message = message_of(Kind::kGradient, step, table, &sheet);
         std::vector<std::uint8_t> &body = message->body;
         const std::size_t before = body.size();

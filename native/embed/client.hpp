@@ -21,6 +21,7 @@
 #include "embed/bags.hpp"
 #include "embed/config.hpp"
 #include "embed/cutter.hpp"
+#include "embed/hot_rows.hpp"
 #include "embed/packets.hpp"
 #include "host/recovery/rtt_estimator.hpp"
 
@@ -69,6 +70,12 @@ class Client {
                        const float *vectors);
     // No more of this step. Rows change by this rate times what the optimiser makes of gradients.
     void end_step(std::uint32_t step, float rate);
+    // Rows that are here: look-ups find them when their vectors are taken, and so in the version of
+    // that time; gradients gather in them. They may change while nothing is looked up.
+    HotRows &hot() { return hot_; }
+    const HotRows &hot() const { return hot_; }
+    const Optimizer &optimizer() const { return optimizer_; }
+
     bool are_gradients_received() const { return gradients_.empty() && !has_queued(kGradients); }
 
     void on_packet(const Header &header, const std::uint8_t *payload, std::size_t bytes,
@@ -86,12 +93,16 @@ class Client {
 
   private:
     enum Way : std::size_t { kLookups, kGradients, kWays };
+    static constexpr std::uint16_t kHere = UINT16_MAX;  // in place of an owner: a hot row
+
     struct Piece {
         std::size_t bag;
         std::uint16_t owner;
-        std::size_t offset;  // of its vector, among what is asked for
+        std::size_t offset;   // of its vector, among what is asked for; of a hot row, its place
+        float weight = 1.0F;  // of a hot row
     };
     struct Asked {
+        std::uint16_t table = 0;
         std::size_t vector_values = 0;
         std::vector<Piece> pieces;
         std::vector<float> values;
@@ -118,6 +129,8 @@ class Client {
     using Messages = std::map<std::uint64_t, std::unique_ptr<Message>>;
 
     void check(std::uint16_t table, const BagSource &bags) const;
+    template <class Hot>
+    BagSource without_hot(std::uint16_t table, const BagSource &bags, Hot hot);
     std::unique_ptr<Message> message_of(Kind kind, std::uint32_t step, std::uint16_t table,
                                         const Sheet *sheet) const;
     void queue(std::unique_ptr<Message> message, std::uint16_t owner);
@@ -140,6 +153,10 @@ class Client {
     const ClientConfig own_;
     const std::vector<Placement> placements_;
     Optimizer optimizer_;
+    HotRows hot_;
+    std::vector<std::int64_t> cold_offsets_;  // of bags without their hot rows, as the next two
+    std::vector<std::uint32_t> cold_rows_;
+    std::vector<float> cold_weights_;
     Outbox *const outbox_;
     host::RttEstimator rtt_;
     std::unordered_map<Ticket, std::unique_ptr<Asked>> asked_;

@@ -33,6 +33,23 @@ class Node {
         client_.set_optimizer(optimizer);
     }
 
+    // Writes hot rows that this host owns, as they are now, to where they are read once they are
+    // hot no more.
+    void settle_hot() {
+        const HotRows &hot = client_.hot();
+        for (std::size_t table = 0; table < config_.tables.size(); ++table) {
+            const Placement &placement = owner_.placement(table);
+            Shard &shard = owner_.shard(table);
+            for (std::size_t i = 0; i < hot.rows(table).size(); ++i) {
+                const std::uint32_t row = hot.rows(table)[i];
+                if (placement.owner_of(row) != config_.host) continue;
+                const std::uint32_t local = placement.local_of(row);
+                std::copy_n(hot.values(table, i), shard.dim(), shard.row(local));
+                std::copy_n(hot.state(table, i), shard.state_values(), shard.state(local));
+            }
+        }
+    }
+
     // A datagram that has come from the host with this number; what is not its own is dropped.
     void receive(std::uint16_t from, const std::uint8_t *packet, std::size_t bytes,
                  std::int64_t now_ns) {

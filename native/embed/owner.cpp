@@ -22,6 +22,11 @@ void Owner::set_optimizer(const Optimizer &optimizer) {
     for (Shard &shard : shards_) shard.keep_state(optimizer);
 }
 
+void Owner::open_before(std::uint32_t version) {
+    closed_from_ = version;
+    answer_held();
+}
+
 Header Owner::reply_to(const Header &header, Kind kind) const {
     Header reply = header;
     reply.kind = kind;
@@ -61,7 +66,7 @@ void Owner::on_lookup(const Header &header, const std::uint8_t *payload, std::si
     const auto ahead = static_cast<std::int32_t>(header.step - version_);
     if (ahead < 0) {
         ++counters_.late;
-    } else if (ahead > 0 || !fault_.empty()) {
+    } else if (ahead > 0 || !is_open(header) || !fault_.empty()) {
         hold(header, wanted, payload + kMaskBytes, bytes - kMaskBytes);
     } else {
         answer(header, wanted, payload + kMaskBytes, bytes - kMaskBytes);
@@ -257,7 +262,7 @@ void Owner::answer_held() {
     for (auto it = held_.begin(); it != held_.end();) {
         const Held &held = it->second;
         const auto ahead = static_cast<std::int32_t>(held.header.step - version_);
-        if (ahead > 0) {
+        if (ahead > 0 || (ahead == 0 && !is_open(held.header))) {
             ++it;
             continue;
         }

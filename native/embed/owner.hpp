@@ -45,6 +45,10 @@ class Owner {
     // Before any gradients have been applied. Throws std::logic_error: some have.
     void set_optimizer(const Optimizer &optimizer);
 
+    // Versions from this one on are not read yet, but by those who ask with kFlagState: rows are
+    // to be set before. It never falls.
+    void open_before(std::uint32_t version);
+
     // A whole packet of the group: a look-up or gradients.
     void on_packet(const Header &header, const std::uint8_t *payload, std::size_t bytes);
 
@@ -78,6 +82,9 @@ class Owner {
     void on_lookup(const Header &header, const std::uint8_t *payload, std::size_t bytes);
     void hold(const Header &header, std::uint64_t wanted, const std::uint8_t *body,
               std::size_t bytes);
+    bool is_open(const Header &header) const {
+        return (header.flags & kFlagState) != 0 || header.step < closed_from_;
+    }
     void say_wait(const Header &header);
     void answer(const Header &header, std::uint64_t wanted, const std::uint8_t *body,
                 std::size_t bytes);
@@ -99,6 +106,7 @@ class Owner {
     std::vector<Shard> shards_;
     std::vector<RowGradients> gradients_;
     std::uint32_t version_ = 0;
+    std::uint32_t closed_from_ = UINT32_MAX;
     Step steps_[2];  // of the version's step, and of the one behind it
     std::map<std::pair<std::uint16_t, std::uint32_t>, Held> held_;  // by host and message
     std::vector<float> pooled_;

@@ -61,10 +61,14 @@ class Service {
     // Until the gradients of all steps before this one are in this host's rows.
     Outcome wait_for_version(std::uint32_t version, std::int64_t timeout_ns);
 
-    // With the thread held up meanwhile.
+    // With the thread held up meanwhile; what the node then has to say is sent.
     template <class Work>
     auto with_node(Work work) {
         const std::lock_guard lock(mutex_);
+        struct Flush {
+            Service *service;
+            ~Flush() { service->flush(); }
+        } flush{this};
         return work(node_);
     }
     Failure failure();

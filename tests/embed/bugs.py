@@ -26,8 +26,8 @@ BUGS = (
     Bug(
         "a step is read before the one before has been applied",
         _OWNER,
-        "} else if (ahead > 0 || !fault_.empty()) {",
-        "} else if (ahead > 1 || !fault_.empty()) {",
+        "} else if (ahead > 0 || !is_open(header) || !fault_.empty()) {",
+        "} else if (ahead > 1 || !is_open(header) || !fault_.empty()) {",
     ),
     Bug(
         "who has no gradients for an owner does not say so",

@@ -54,6 +54,8 @@ class Plan:
     part_bytes: int = 256
     patience_ns: int = 30_000 * MS
     looks_ahead: bool = False
+    refresh_steps: int = 0
+    """After so many steps other rows are hot; 0: none ever is."""
 
 
 def draw(seed: int) -> Plan:
@@ -89,6 +91,7 @@ def draw(seed: int) -> Plan:
         faults,
         Optimizer(rule=Rule.SGD),
         looks_ahead=bool(random.integers(2)),
+        refresh_steps=0 if faults.dies else int(random.integers(3)),
     )
 
 
@@ -152,6 +155,15 @@ def versions(plan: Plan) -> list[list[Floats]]:
     return all_versions
 
 
+def hot_at(plan: Plan, step: int) -> list[list[int]]:
+    """Of each table the rows that are hot from a step on; the same on all hosts."""
+    random = np.random.default_rng([plan.seed, step, 1])
+    return [
+        sorted({int(row) for row in random.zipf(1.5, random.integers(8)) % spec.rows})
+        for spec in plan.tables
+    ]
+
+
 @dataclass(order=True)
 class _Event:
     at_ns: int
@@ -179,6 +191,7 @@ class World:
         self._programs = [self._program(host) for host in range(plan.hosts)]
         self._ended = [False] * plan.hosts
         self._died: set[int] = set()
+        self._summed: dict[int, dict[int, Floats]] = {}  # hot gradients by step and host
         self.read: list[tuple[int, int, int, bytes]] = []
         """Host, step, table, and what it read."""
 
@@ -193,6 +206,8 @@ class World:
             part_bytes=plan.part_bytes,
         )
         node = Node(config, ClientConfig(patience_ns=plan.patience_ns))
+        if plan.refresh_steps:
+            node.open_before(0)
         for table, (spec, rows) in enumerate(zip(plan.tables, first_rows(plan), strict=True)):
             own = rows_owned(spec, plan.hosts, host)
             values = np.ascontiguousarray(rows[own])
@@ -202,8 +217,10 @@ class World:
     def _program(self, host: int) -> Generator[None]:
         """What the host's process does; it yields where it waits."""
         plan, node = self.plan, self.nodes[host]
-        ahead: dict[int, list[tuple[int, int, Bags]]] = {0: self._ask(host, 0)}
+        ahead: dict[int, list[tuple[int, int, Bags]]] = {}
         for step in range(plan.steps):
+            if self._refreshes(step):
+                yield from self._refresh(host, step)
             if plan.faults.dies == (host, step):
                 self._died.add(host)
                 return
@@ -214,12 +231,72 @@ class World:
                 self._take(host, step, table, ticket, bags)
             for table, part in enumerate(parts):
                 node.add_gradients(step, table, *part.bags.address, part.vectors.ctypes.data)
-            if plan.looks_ahead and step + 1 < plan.steps:
+            if plan.looks_ahead and step + 1 < plan.steps and not self._refreshes(step + 1):
                 ahead[step + 1] = self._ask(host, step + 1)
             node.end_step(step, self.rate)
+            yield from self._sum_hot(host, step)
         while not node.are_gradients_received() or node.version < plan.steps:
             yield
         self._ended[host] = True
+
+    def _refreshes(self, step: int) -> bool:
+        return self.plan.refresh_steps > 0 and step % self.plan.refresh_steps == 0
+
+    def _refresh(self, host: int, step: int) -> Generator[None]:
+        """Other rows are hot from now on: values come from their owners, or are here already."""
+        node, plan = self.nodes[host], self.plan
+        node.settle_hot()
+        wanted = hot_at(plan, step)
+        asked = []
+        for table, (spec, rows) in enumerate(zip(plan.tables, wanted, strict=True)):
+            fresh = Bags.of(np.setdiff1d(rows, node.hot_rows(table)).astype(int), limit=spec.rows)
+            asked.append((fresh, node.look_up(step, table, *fresh.address, True)))
+        for table, (fresh, ticket) in enumerate(asked):
+            while not node.is_done(ticket):
+                yield
+            self._set_hot(node, table, wanted[table], fresh, ticket)
+        node.open_before(step + plan.refresh_steps)
+
+    def _set_hot(self, node: Node, table: int, rows: list[int], fresh: Bags, ticket: int) -> None:
+        dim = self.plan.tables[table].dim
+        state = self.plan.optimizer.state_values(dim)
+        had = node.hot_rows(table)
+        values = np.zeros((len(had), dim), np.float32)
+        states = np.zeros((len(had), state), np.float32)
+        node.read_hot(table, values.ctypes.data, states.ctypes.data)
+        came = np.zeros((fresh.count, dim + state), np.float32)
+        node.take(ticket, came.ctypes.data)
+        known = dict(zip(had, np.hstack([values, states]), strict=True))
+        known.update(zip(fresh.rows.tolist(), came, strict=True))
+        both = np.array([known[row] for row in rows], np.float32).reshape(len(rows), dim + state)
+        own_values = np.ascontiguousarray(both[:, :dim])
+        own_states = np.ascontiguousarray(both[:, dim:])
+        numbers = np.array(rows, np.uint32)
+        node.set_hot(
+            table,
+            len(rows),
+            numbers.ctypes.data,
+            own_values.ctypes.data,
+            own_states.ctypes.data,
+        )
+
+    def _sum_hot(self, host: int, step: int) -> Generator[None]:
+        """What an all-reduce does; it takes as long as the slowest host."""
+        node = self.nodes[host]
+        own = np.zeros(node.hot_values(), np.float32)
+        if own.size == 0:
+            return
+        node.read_hot_gradients(own.ctypes.data)
+        of_all = self._summed.setdefault(step, {})
+        of_all[host] = own
+        for other in range(self.plan.hosts):
+            self._push(self.now_ns + 30_000, other)
+        while len(of_all) < self.plan.hosts:
+            yield
+        total = np.zeros_like(own)
+        for one in range(self.plan.hosts):
+            total += of_all[one]
+        node.apply_hot(total.ctypes.data, self.rate)
 
     def _ask(self, host: int, step: int) -> list[tuple[int, int, Bags]]:
         asked = []
@@ -317,6 +394,7 @@ class World:
                 self.wrong.append(f"host {host} blames another: {self.lost[host]}")
             if dies is not None and host not in self.lost and not self._ended[host]:
                 self.wrong.append(f"host {host} hangs without a word")
+            node.settle_hot()
             if dies is None and self.expected is not None:
                 self._judge_rows(host, self.expected[-1])
 

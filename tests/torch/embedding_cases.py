@@ -52,10 +52,11 @@ class Training:
     steps: int
     exact: bool = False
     prefetch: bool = False
+    refresh_steps: int = 100
 
     def __call__(self, rank: int, workers: int) -> dict[str, bytes]:
         torch.manual_seed(7)
-        bags = EmbeddingBags(TABLES, exact=self.exact)
+        bags = EmbeddingBags(TABLES, exact=self.exact, refresh_steps=self.refresh_steps)
         optimizer = bags.optimizer(self.optimizer, lr=0.05)  # type: ignore[arg-type]
         batch = batch_of(rank, 0)
         for step in range(self.steps):

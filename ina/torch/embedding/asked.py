@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch.nn.functional import embedding_bag
 
 from ina.embed.bags import Bags
+from ina.embed.hot import Rows
 from ina.embed.service import LookUp, Service
 from ina.embed.sharding import Table
 from ina.extension.embed import TableSpec
@@ -44,6 +45,7 @@ class ByRow:
         self._number, self._table, self._query = number, table, query
         rows, self._places = np.unique(query.ids.numpy(), return_inverse=True)
         self._rows = Bags.of(rows, limit=table.rows)
+        self.rows: Rows | None = self._rows.rows
         self._pending: LookUp = service.look_up(step, number, self._rows)
 
     def vectors(self, push: Push | None) -> torch.Tensor:
@@ -66,6 +68,9 @@ class ByRow:
 
 class ByBag:
     """The sums of bags, made by the owners of their rows."""
+
+    rows: Rows | None = None
+    """Replicas would save a bag only where it has no other rows."""
 
     def __init__(
         self, service: Service, step: int, number: int, table: Table, query: Query

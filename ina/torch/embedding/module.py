@@ -21,6 +21,7 @@ from ina.embed.service import Service
 from ina.embed.sharding import Table, place
 from ina.errors import InaError
 from ina.torch.embedding.asked import Asked, Query, ask
+from ina.torch.embedding.hot import Hot
 from ina.torch.embedding.meeting import gathered, start
 from ina.torch.embedding.optimizer import EmbeddingOptimizer, Name, native_optimizer
 
@@ -44,6 +45,9 @@ class EmbeddingBags(nn.Module):
             ``nn.EmbeddingBag``. Else bags may be added up by the owners of their rows, where that
             is less to send; sums then have the same bits in every run, but may differ from torch's
             by rounding.
+        refresh_steps: after so many, all ranks take replicas of the rows that nearly all ask for.
+            0: never. The same on all ranks, as the next.
+        most_hot_bytes: of replicas of rows, on each rank.
 
     Collective. Raises on every rank TableError, HostsDifferError or TooLittleMemoryError.
     """
@@ -54,6 +58,8 @@ class EmbeddingBags(nn.Module):
         *,
         group: dist.ProcessGroup | None = None,
         exact: bool = False,
+        refresh_steps: int = 100,
+        most_hot_bytes: int = 64 << 20,
     ) -> None:
         """Start this rank's service."""
         super().__init__()
@@ -66,6 +72,9 @@ class EmbeddingBags(nn.Module):
         self.service = start(tables, group)
         self._progress = _Progress()
         self._trains = False
+        self._refresh_steps = refresh_steps
+        self._most_hot_bytes = most_hot_bytes
+        self._hot: Hot | None = None
         self._prefetched: tuple[int, int, dict[str, Asked]] | None = None
         self._at_end = weakref.finalize(self, _end, self.service, self._progress)
 
@@ -86,6 +95,10 @@ class EmbeddingBags(nn.Module):
         step = self.steps
         push = self._push_of(step) if self._trains and torch.is_grad_enabled() else None
         asked = self._taken(batch) or self._ask(batch, step)
+        if push is not None and self._hot is not None:
+            for name, one in asked.items():
+                if one.rows is not None:
+                    self._hot.seen(self._numbers[name], one.rows)
         return {name: one.vectors(push) for name, one in asked.items()}
 
     def prefetch(self, batch: Mapping[str, Given]) -> None:
@@ -94,6 +107,8 @@ class EmbeddingBags(nn.Module):
         To be called before the optimiser's step; owners answer once their rows are of that step.
         """
         step = self.steps + 1 if self._trains else self.steps
+        if self._hot is not None and self._hot.changes_at(step):
+            return  # where rows come from is not known yet
         self._prefetched = (id(batch), step, self._ask(batch, step))
 
     def optimizer(
@@ -113,6 +128,10 @@ class EmbeddingBags(nn.Module):
             raise TableError("these embeddings have an optimizer already")
         self.service.set_optimizer(native_optimizer(name, eps, initial_accumulator_value))
         self._trains = True
+        if self._hosts > 1 and self._refresh_steps > 0:
+            self._hot = Hot(
+                self.service, self.tables, self._group, self._refresh_steps, self._most_hot_bytes
+            )
         return EmbeddingOptimizer(self._end_step, lr)
 
     def load_embedding_bag(self, name: str, bag: nn.EmbeddingBag) -> None:
@@ -131,7 +150,10 @@ class EmbeddingBags(nn.Module):
                 f"table {name!r}: weight {weight.dtype} {tuple(weight.shape)}: want float32"
                 f" {(table.rows, table.dim)}"
             )
-        self.service.wait_for_version(self.steps)
+        self._settle()
+        if self._hot is not None:
+            self._hot.forget(self.steps)
+            gathered(None, self._hosts, self._group)
         own = self.service.rows(number)
         self.service.write(number, weight.detach()[torch.from_numpy(own)].numpy())
         gathered(None, self._hosts, self._group)
@@ -139,7 +161,7 @@ class EmbeddingBags(nn.Module):
     def weight(self, name: str) -> torch.Tensor:
         """A table's rows, whole, on every rank: (rows, dim). Collective; for tables that fit."""
         number = self._number(name)
-        self.service.wait_for_version(self.steps)
+        self._settle()
         own = (self.service.rows(number), self.service.read(number)[0])
         whole = np.empty((self.tables[number].rows, self.tables[number].dim), np.float32)
         for rows, values in gathered(own, self._hosts, self._group):
@@ -191,13 +213,21 @@ class EmbeddingBags(nn.Module):
 
     def _end_step(self, lr: float) -> None:
         self.service.end_step(self.steps, lr)
+        if self._hot is not None:
+            self._hot.end_step(self.steps, lr)
         self._progress.steps += 1
+
+    def _settle(self) -> None:
+        """This rank's rows are as of the step that is next."""
+        self.service.wait_for_version(self.steps)
+        if self._hot is not None:
+            self._hot.settle()
 
     def _save_to_state_dict(
         self, destination: dict[str, Any], prefix: str, keep_vars: bool
     ) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        self.service.wait_for_version(self.steps)
+        self._settle()
         for number, table in enumerate(self.tables):
             values, state = self.service.read(number)
             own = f"{prefix}{table.name}"
@@ -218,7 +248,9 @@ class EmbeddingBags(nn.Module):
         super()._load_from_state_dict(
             {}, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs
         )
-        self.service.wait_for_version(self.steps)
+        self._settle()
+        if self._hot is not None:
+            self._hot.forget(self.steps)
         for number, table in enumerate(self.tables):
             keys = [f"{prefix}{table.name}.{part}" for part in ("rows", "weight", "state")]
             absent = [key for key in keys if key not in state_dict]
@@ -246,10 +278,18 @@ class EmbeddingBag(EmbeddingBags):
         mode: str = "mean",
         group: dist.ProcessGroup | None = None,
         exact: bool = False,
+        refresh_steps: int = 100,
+        most_hot_bytes: int = 64 << 20,
     ) -> None:
         """As :class:`EmbeddingBags`'."""
         table = Table("weight", num_embeddings, embedding_dim, bag=mode)  # type: ignore[arg-type]
-        super().__init__([table], group=group, exact=exact)
+        super().__init__(
+            [table],
+            group=group,
+            exact=exact,
+            refresh_steps=refresh_steps,
+            most_hot_bytes=most_hot_bytes,
+        )
 
     def forward(  # type: ignore[override]
         self,
