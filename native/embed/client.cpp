@@ -255,7 +255,7 @@ void Client::start(Way way, std::int64_t now_ns) {
             queue.pop_front();
             parts_in_flight_[way] += parts;
             message->first_sent_ns = now_ns;
-            send(message.get(), false, now_ns);
+            send(message.get(), Again::kFirst, now_ns);
             Messages &messages = way == kLookups ? lookups_ : gradients_;
             const std::uint64_t key = key_of(message->header, message->owner);
             messages.emplace(key, std::move(message));
@@ -267,18 +267,25 @@ void Client::start(Way way, std::int64_t now_ns) {
     }
 }
 
-void Client::send(Message *message, bool again, std::int64_t now_ns) {
-    Header header = message->header;
-    if (again) header.flags |= kFlagAgain;
+// Of a message that is sent again one part, to learn what of the others has come: an answer, or an
+// acknowledgement, that is merely late would else cost all of them once more.
+void Client::send(Message *message, Again again, std::int64_t now_ns) {
+    const std::uint64_t left = all_parts(message->header.parts) & ~message->done;
     message->sent_ns = now_ns;
     message->deadline_ns = now_ns + rtt_.timeout_ns(message->tries);
+    if (again != Again::kProbe) return send_parts(message, left, again);
+    send_parts(message, left & (~left + 1), again);
+}
+
+void Client::send_parts(Message *message, std::uint64_t parts, Again again) {
+    Header header = message->header;
+    if (again != Again::kFirst) header.flags |= kFlagAgain;
     if (message->way == kLookups) {
-        const std::uint64_t wanted = all_parts(header.parts) & ~message->done;
-        outbox_->put_mask(message->owner, header, wanted, message->body);
+        outbox_->put_mask(message->owner, header, parts, message->body);
         return;
     }
     for (std::size_t part = 0; part < header.parts; ++part) {
-        if ((message->done >> part & 1) != 0) continue;
+        if ((parts >> part & 1) == 0) continue;
         header.part = static_cast<std::uint8_t>(part);
         const std::size_t offset = part * config_.part_bytes;
         outbox_->put(message->owner, header, message->body.data() + offset,
@@ -300,7 +307,8 @@ void Client::send_due(Messages *messages, std::int64_t now_ns) {
         rtt_.on_timeout(message->tries);
         ++message->tries;
         ++counters_.sent_again;
-        send(message.get(), true, now_ns);
+        message->is_probing = true;
+        send(message.get(), Again::kProbe, now_ns);
     }
 }
 
@@ -369,7 +377,11 @@ void Client::note_done(Message *message, std::uint64_t parts, std::int64_t now_n
     }
     message->done |= parts;
     parts_in_flight_[message->way] -= bits_of(parts);
-    if (message->parts_left() == 0) finish(message);
+    if (message->parts_left() == 0) return finish(message);
+    if (message->is_probing) {  // it was answered: what has not come is lost
+        message->is_probing = false;
+        send(message, Again::kAll, now_ns);
+    }
 }
 
 void Client::finish(Message *message) {

@@ -93,6 +93,7 @@ class Client {
 
   private:
     enum Way : std::size_t { kLookups, kGradients, kWays };
+    enum class Again : std::uint8_t { kFirst, kProbe, kAll };
     static constexpr std::uint16_t kHere = UINT16_MAX;  // in place of an owner: a hot row
 
     struct Piece {
@@ -124,6 +125,7 @@ class Client {
         std::int64_t deadline_ns = 0;
         std::int64_t waits_since_ns = 0;
         std::uint64_t waits_for = 0;  // hosts
+        bool is_probing = false;      // one part was sent again, or asked for
         std::size_t parts_left() const;
     };
     using Messages = std::map<std::uint64_t, std::unique_ptr<Message>>;
@@ -139,7 +141,8 @@ class Client {
     Message *find(Messages *messages, const Header &header) const;
     bool has_queued(Way way) const;
     void start(Way way, std::int64_t now_ns);
-    void send(Message *message, bool again, std::int64_t now_ns);
+    void send(Message *message, Again again, std::int64_t now_ns);
+    void send_parts(Message *message, std::uint64_t parts, Again again);
     void send_due(Messages *messages, std::int64_t now_ns);
     void on_rows(const Header &header, const std::uint8_t *payload, std::size_t bytes,
                  std::int64_t now_ns);

@@ -76,11 +76,14 @@ void Owner::on_lookup(const Header &header, const std::uint8_t *payload, std::si
 void Owner::hold(const Header &header, std::uint64_t wanted, const std::uint8_t *body,
                  std::size_t bytes) {
     if ((header.flags & kFlagAgain) != 0) say_wait(header);
-    if (held_.size() == kMostHeld) {
+    const std::pair<std::uint16_t, std::uint32_t> key{header.sender, header.number};
+    if (const auto found = held_.find(key); found != held_.end()) {
+        found->second.wanted |= wanted;
+    } else if (held_.size() < kMostHeld) {
+        held_[key] = {header, wanted, {body, body + bytes}};
+    } else {
         ++counters_.unheld;
-        return;
     }
-    held_[{header.sender, header.number}] = {header, wanted, {body, body + bytes}};
 }
 
 void Owner::say_wait(const Header &header) {

@@ -10,7 +10,6 @@ import json
 import time
 import warnings
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import torch.distributed as dist
 
 from ina.bench.embedding import WAYS, EmbeddingOrder
 from ina.bench.testbed import asked_of
+from ina.bench.torch.carried import carried, device_of
 from ina.torch.env import Settings
 
 _MODULUS = 7
@@ -77,7 +77,7 @@ class Turns:
         self._sparse = self._batches.gradient(self._rank)
         self._dense = self._sparse.to_dense()
         self._total = self._batches.total()
-        self._device = _device(Settings.from_environ().host)
+        self._device = device_of(Settings.from_environ().host)
         self.ways = {name: Sampled() for name in WAYS}
 
     @property
@@ -114,10 +114,10 @@ class Turns:
         tensor = (self._sparse if form == "sparse" else self._dense).clone()
         group = None if backend == "ina" else self._gloo
         dist.barrier(group=self._gloo)
-        before, started = _carried(self._device), time.perf_counter()
+        before, started = carried(self._device), time.perf_counter()
         dist.all_reduce(tensor, group=group)
         mine = torch.tensor([time.perf_counter() - started], dtype=torch.float64)
-        after = _carried(self._device)
+        after = carried(self._device)
         dist.all_reduce(mine, dist.ReduceOp.MAX, group=self._gloo)
         way.times_s.append(mine.item())
         if before is not None and after is not None:
@@ -142,28 +142,6 @@ class Turns:
         wrong = torch.tensor([int((values != spoilt).sum()) + elsewhere])
         dist.all_reduce(wrong, group=self._gloo)
         way.wrong = int(wrong.item())
-
-
-def _device(host: str | None) -> str | None:
-    """The only one of this namespace that is no loopback; None: workers share this host's."""
-    if host is None or host.startswith("127."):
-        return None
-    names = [path.name for path in Path("/sys/class/net").iterdir() if path.name != "lo"]
-    named = Path("/proc/net/dev").read_text()
-    found = [name for name in names if f"{name}:" in named]
-    return found[0] if len(found) == 1 else None
-
-
-def _carried(device: str | None) -> tuple[int, int] | None:
-    """Bytes that it has received and sent, with Ethernet's headers."""
-    if device is None:
-        return None
-    for line in Path("/proc/net/dev").read_text().splitlines():
-        name, _, counts = line.partition(":")
-        if name.strip() == device:
-            numbers = counts.split()
-            return int(numbers[0]), int(numbers[8])
-    return None
 
 
 def main() -> None:
