@@ -22,7 +22,7 @@ from pathlib import Path
 from tests.record import last_run
 
 RECORD = Path(__file__).parent / "durations.json"
-TOTAL_S = 1270.0
+TOTAL_S = 1290.0
 """Of the record: three processes for six minutes and fifty-three seconds."""
 MOST = 1.5
 GRACE_S = 4.0

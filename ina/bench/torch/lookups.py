@@ -123,7 +123,7 @@ class Gloo:
         dist.all_to_all_single(
             out, flat, sizes, [part.numel() for part in parts], group=self._group
         )
-        return list(out.split(sizes))
+        return list(torch.split(out, sizes))
 
     def infer(self, batch: Batch) -> list[torch.Tensor]:
         """Vectors."""
@@ -166,7 +166,7 @@ class Gloo:
 
     def _ids(self, flat: torch.Tensor, samples: int) -> dict[int, torch.Tensor]:
         bags = [self._order.tables[t][1] for t in self._own]
-        parts = flat.split([samples * bag for bag in bags])
+        parts = torch.split(flat, [samples * bag for bag in bags])
         return {
             t: part.reshape(samples, bag)
             for t, part, bag in zip(self._own, parts, bags, strict=True)

@@ -35,15 +35,19 @@ class Query:
     weights: torch.Tensor | None
 
 
+Once = tuple[NDArray[np.integer], NDArray[np.intp]]
+"""Rows, each once, in order; and of each id of the batch which of them it is."""
+
+
 class ByRow:
     """The rows of a batch, each once."""
 
     def __init__(
-        self, service: Service, step: int, number: int, table: Table, query: Query
+        self, service: Service, step: int, number: int, table: Table, query: Query, once: Once
     ) -> None:
-        """Ask."""
+        """Ask for the rows of `once`."""
         self._number, self._table, self._query = number, table, query
-        rows, self._places = np.unique(query.ids.numpy(), return_inverse=True)
+        rows, self._places = once
         self._rows = Bags.of(rows, limit=table.rows)
         self.rows: Rows | None = self._rows.rows
         self._pending: LookUp = service.look_up(step, number, self._rows)
@@ -108,8 +112,11 @@ def ask(
     exact: bool,
 ) -> Asked:
     """Ask by row or by bag. Raises InvalidBagsError, NoSuchRowError before anything is sent."""
-    is_by_row = exact or table.bag == "max" or _wants_rows(query) or _is_less_by_row(spec, query)
-    return (ByRow if is_by_row else ByBag)(service, step, number, table, query)
+    once: Once = np.unique(query.ids.numpy(), return_inverse=True)
+    is_by_row = exact or table.bag == "max" or _wants_rows(query)
+    if is_by_row or once[0].size <= _most_pieces(spec, query):
+        return ByRow(service, step, number, table, query, once)
+    return ByBag(service, step, number, table, query)
 
 
 def _wants_rows(query: Query) -> bool:
@@ -117,7 +124,7 @@ def _wants_rows(query: Query) -> bool:
     return query.weights is not None and query.weights.requires_grad
 
 
-def _is_less_by_row(spec: TableSpec, query: Query) -> bool:
-    ids = query.ids.numpy()
-    counts = np.diff(np.append(query.offsets.numpy(), ids.size))
-    return np.unique(ids).size <= int(np.minimum(counts, spec.owners).sum())
+def _most_pieces(spec: TableSpec, query: Query) -> int:
+    """Sums that come for the bags: of each as many as it has owners, at most."""
+    counts = np.diff(np.append(query.offsets.numpy(), query.ids.numel()))
+    return int(np.minimum(counts, spec.owners).sum())

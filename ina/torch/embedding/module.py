@@ -186,9 +186,8 @@ class EmbeddingBags(nn.Module):
         for name, given in batch.items():
             parts: Any = (given,) if isinstance(given, torch.Tensor) else given
             queries[self._number(name)] = query_of(name, *parts)
-        for number, query in queries.items():
-            table = self.tables[number]
-            Bags.of(query.ids.numpy(), query.offsets.numpy(), limit=table.rows)
+        for number, query in queries.items():  # all, before anything is sent
+            Bags.of(query.ids.numpy(), query.offsets.numpy(), limit=self.tables[number].rows)
         asked = {}
         for number, query in queries.items():
             table = self.tables[number]
