@@ -23,7 +23,7 @@ from tests.record import last_run
 
 RECORD = Path(__file__).parent / "durations.json"
 TOTAL_S = 1290.0
-"""Of the record: three processes for six minutes and fifty-three seconds."""
+"""Of the record: three processes for seven minutes and ten seconds."""
 MOST = 1.5
 GRACE_S = 4.0
 _LONG_ENOUGH_S = 0.5
