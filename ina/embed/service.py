@@ -103,6 +103,10 @@ class Service:
         values = self.dims[table] + (self.state_values(table) if with_state else 0)
         return LookUp(self, ticket, bags, values)
 
+    def send(self) -> None:
+        """Send what has been asked for, all at a time, if it is not waited for yet."""
+        self.native.send()
+
     def state_values(self, table: int) -> int:
         """How many numbers the optimiser keeps of a row."""
         return self._optimizer.state_values(self.dims[table])

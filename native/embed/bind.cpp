@@ -294,6 +294,7 @@ void bind_service(nb::module_ &m) {
             },
             Unlocked())
         .def("end_step", &Service::end_step, "step"_a, "rate"_a, Unlocked())
+        .def("send", &Service::send, Unlocked())
         .def("wait", &Service::wait, "ticket"_a, "timeout_ns"_a, Unlocked())
         .def("wait_for_gradients", &Service::wait_for_gradients, "timeout_ns"_a, Unlocked())
         .def("wait_for_version", &Service::wait_for_version, "version"_a, "timeout_ns"_a,

@@ -74,6 +74,11 @@ void Service::close() {
     if (thread_.joinable()) thread_.join();
 }
 
+// So that the thread does not sleep beyond a timeout that it does not know of.
+void Service::wake_in_time() {
+    if (node_.next_deadline_ns() < sleeps_until_ns_) wake();
+}
+
 void Service::wake() {
     const std::uint64_t one = 1;
     (void)!::write(bell_.get(), &one, sizeof one);
@@ -82,10 +87,13 @@ void Service::wake() {
 Client::Ticket Service::look_up(std::uint32_t step, std::uint16_t table, const BagSource &bags,
                                 bool with_state) {
     const std::lock_guard lock(mutex_);
-    const Client::Ticket ticket = node_.client().look_up(step, table, bags, with_state);
+    return node_.client().look_up(step, table, bags, with_state);
+}
+
+void Service::send() {
+    const std::lock_guard lock(mutex_);
     flush();
-    wake();
-    return ticket;
+    wake_in_time();
 }
 
 void Service::take(Client::Ticket ticket, float *vectors) {
@@ -98,19 +106,21 @@ void Service::add_gradients(std::uint32_t step, std::uint16_t table, const BagSo
     const std::lock_guard lock(mutex_);
     node_.client().add_gradients(step, table, bags, vectors);
     flush();
-    wake();
+    wake_in_time();
 }
 
 void Service::end_step(std::uint32_t step, float rate) {
     const std::lock_guard lock(mutex_);
     node_.client().end_step(step, rate);
     flush();
-    wake();
+    wake_in_time();
 }
 
 template <class IsDone>
 Outcome Service::wait_until(std::int64_t timeout_ns, IsDone is_done) {
     std::unique_lock lock(mutex_);
+    flush();
+    wake_in_time();
     const auto over = [&] {
         return is_done() || is_closed_ || node_.client().failure() != nullptr ||
                !node_.owner().fault().empty();
@@ -157,6 +167,7 @@ void Service::run() {
             if (deadline_ns != INT64_MAX) {
                 sleep_ns = std::clamp<std::int64_t>(deadline_ns - host::now_ns(), 0, sleep_ns);
             }
+            sleeps_until_ns_ = host::now_ns() + sleep_ns;
         }
         std::array<pollfd, 2> ready{{{socket_.get(), POLLIN, 0}, {bell_.get(), POLLIN, 0}}};
         const timespec limit{0, static_cast<long>(sleep_ns)};

@@ -47,13 +47,14 @@ class Service {
     Service(const Service &) = delete;
     Service &operator=(const Service &) = delete;
 
-    // As Client's of the same names.
+    // As Client's of the same names. Look-ups are sent by send(), or where they are waited for.
     Client::Ticket look_up(std::uint32_t step, std::uint16_t table, const BagSource &bags,
                            bool with_state);
     void take(Client::Ticket ticket, float *vectors);
     void add_gradients(std::uint32_t step, std::uint16_t table, const BagSource &bags,
                        const float *vectors);
     void end_step(std::uint32_t step, float rate);
+    void send();
 
     // At most so long.
     Outcome wait(Client::Ticket ticket, std::int64_t timeout_ns);
@@ -86,6 +87,7 @@ class Service {
     void flush();  // with the mutex held
     std::vector<Packet> leaving();
     void wake();
+    void wake_in_time();  // with the mutex held
 
     host::Descriptor socket_;
     host::Descriptor bell_;  // an eventfd
@@ -97,6 +99,7 @@ class Service {
     Losses losses_;
     std::mt19937_64 chance_;
     Traffic traffic_;
+    std::int64_t sleeps_until_ns_ = 0;  // the thread
     bool is_closed_ = false;
     std::thread thread_;
 };

@@ -194,6 +194,7 @@ class EmbeddingBags(nn.Module):
             asked[table.name] = ask(
                 self.service, step, number, table, self._specs[number], query, self._exact
             )
+        self.service.send()
         return asked
 
     def _taken(self, batch: Mapping[str, Given]) -> dict[str, Asked] | None:
