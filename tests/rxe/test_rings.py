@@ -27,8 +27,8 @@ pytestmark = pytest.mark.long
 
 VALUES = 248
 FIRST = int(IPv4Address(ring_address(1)))
-SOON_S = 0.2
-"""Of a connection's timeout: as often as that a lane waits for a lost packet."""
+SOON = {"rdma_timeout_s": 0.2, "rdma_retries": 7}
+"""A lane waits so long for a lost packet. rxe takes seven for ever: machines may be slow here."""
 
 
 def workers(rack: Rack, stack: ExitStack, *orders: dict[str, Any]) -> Sequence[Machine]:
@@ -67,7 +67,7 @@ def test_a_ring_of_two_machines_sums(linux: Kernel, tmp_path: Path, loss: float)
         ExitStack() as stack,
         one.captured(1) as frames,
     ):
-        check_sums(workers(one, stack, *[{"rdma_timeout_s": SOON_S}] * 2))
+        check_sums(workers(one, stack, SOON, SOON))
     packets = roce_of(frames)
     found = Counter(it.bth.opcode for it in packets)
     assert found.keys() == {Opcode.RC_SEND_ONLY, Opcode.RC_ACKNOWLEDGE}
@@ -87,8 +87,8 @@ def test_a_straggler_is_waited_for(linux: Kernel, tmp_path: Path) -> None:
         rack(linux, tmp_path, 2, mode=names.TRANSPARENT, values=VALUES) as one,
         ExitStack() as stack,
     ):
-        patience = {"rdma_timeout_s": 2.0, "rdma_retries": 6}
-        check_sums(workers(one, stack, patience, {**patience, "late_s": 6.0}))
+        patience = {"rdma_timeout_s": 8.0, "rdma_retries": 6}
+        check_sums(workers(one, stack, patience, {**patience, "late_s": 12.0}))
 
 
 def test_a_straggler_that_is_too_late_is_named(linux: Kernel, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_straggler_that_is_too_late_is_named(linux: Kernel, tmp_path: Path) ->
 
 def test_a_switch_that_restarts_ends_the_job(linux: Kernel, tmp_path: Path) -> None:
     """What was acknowledged is not sent again; no sum is wrong."""
-    order = {"rdma_timeout_s": SOON_S, "for_ever": True, "op_timeout_s": 10.0}
+    order = {**SOON, "for_ever": True, "op_timeout_s": 10.0}
     with (
         rack(linux, tmp_path, 2, mode=names.TRANSPARENT, values=VALUES) as one,
         ExitStack() as stack,

@@ -114,6 +114,21 @@ def test_a_switch_that_refuses_is_lost_after_a_lease_a_node_after_two(leases: in
     in_virtual_time(work)
 
 
+def test_connections_that_gave_up_end_the_session_at_once() -> None:
+    async def work() -> None:
+        member = started()
+        await asyncio.sleep(5.0)
+        member.latch.hint("stall", "rank 1 has not sent sequence number 0")
+        member.engine.spent = 1
+        assert await member.until_settled() <= 5.0 + 2 * HEARTBEAT_S
+        error = member.latch.settled()
+        assert type(error) is SwitchLostError
+        assert "a reliable connection to the next worker" in str(error)
+        assert str(error).endswith("rank 1 has not sent sequence number 0")
+
+    in_virtual_time(work)
+
+
 @pytest.mark.parametrize("tells", [False, True])
 def test_of_a_job_that_is_not_known_the_streams_reason_wins(tells: bool) -> None:
     async def work() -> None:

@@ -39,8 +39,7 @@ class Orders:
     """Sums until something fails."""
     op_timeout_s: float = 120.0
     rdma_timeout_s: float = 4.0
-    rdma_retries: int = 6
-    """rxe takes 7 for ever."""
+    rdma_retries: int = 7
     late_s: float = 0.0
     """Before its first sum."""
 

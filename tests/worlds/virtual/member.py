@@ -98,7 +98,7 @@ class HandEngine:
     """A transport of which nothing is known but what a test says."""
 
     def __init__(self) -> None:
-        self.refused = self.in_flight = 0
+        self.refused = self.in_flight = self.spent = 0
         self.found_mismatch: Any = None
         self.found_corruption: Any = None
         self.stall: Any = None
@@ -128,7 +128,7 @@ class HandEngine:
         return SimpleNamespace(
             worker=worker, rhythm=rhythm, srtt_ns=0, shortest_ns=0, mean_ns=0, window=8,
             in_flight_limit=8, in_flight=self.in_flight, refused=self.refused,
-            refused_since_result=self.refused, spent=0,
+            refused_since_result=self.refused, spent=self.spent,
         )  # fmt: skip
 
     def submissions(self) -> list[Any]:
