@@ -28,6 +28,7 @@ from ina.host.errors import (
 from ina.host.handle import Handle
 from ina.host.metrics import serve_metrics
 from ina.host.options import WorkerOptions
+from ina.host.rdma import RdmaPatience
 from ina.host.session import Session
 from ina.host.stats import SessionStats
 from ina.host.ticket import Ticket
@@ -51,6 +52,7 @@ __all__ = [
     "OperationTimeoutError",
     "Peer",
     "RanksDifferError",
+    "RdmaPatience",
     "RecoveryError",
     "Session",
     "SessionClosedError",

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 from ipaddress import IPv4Address
 from typing import Any
 
 import pytest
 
 from ina.host.errors import TransportError
+from ina.host.link import open_ring_link
 from ina.host.rdma import RdmaPatience
+from ina.host.soft_ring import SoftRingLink
 from ina.host.verbs_ring import VerbsRingLink
 from ina.protocol.peer import Peer
 from ina.protocol.ring import Ring, RingNode
 
 SWITCH = Peer.at(("10.0.0.254", 4791))
 OWN, NEXT, PREVIOUS = (IPv4Address("10.128.32.1") + it for it in range(3))
+
+
+def test_without_a_device_a_ring_is_made_in_software(caplog: pytest.LogCaptureFixture) -> None:
+    way = Peer.at(("127.0.0.1", 17760)), None, 4, 1024, (OWN, OWN + 99), RdmaPatience()
+    with pytest.raises(TransportError, match=r"rank 0: .*end of a tunnel.*ina doctor --roce says"):
+        open_ring_link("rank 0", "roce", *way)
+    with contextlib.closing(open_ring_link("rank 0", "auto", *way)) as link:
+        assert isinstance(link, SoftRingLink)
+    (said,) = caplog.messages
+    assert said.startswith("rank 0: RoCEv2 in software (roce-soft): the switch at 127.0.0.1:17760")
 
 
 class Queues:
