@@ -13,6 +13,8 @@ _OWNER = "native/embed/owner.cpp"
 _HEADER = "native/embed/owner.hpp"
 _CLIENT = "native/embed/client.cpp"
 _PACKETS = "native/embed/packets.hpp"
+_NODE = "native/embed/node.hpp"
+_HOT = "native/embed/hot_rows.hpp"
 TIME_S = 1200
 MOST_SEEDS = 2000
 
@@ -72,6 +74,30 @@ BUGS = (
         _CLIENT,
         "std::memcpy(answer + offset, payload, bytes);",
         "std::memcpy(answer, payload, bytes);",
+    ),
+    Bug(
+        "a row that is hot no more is what it was before",
+        _NODE,
+        "                std::copy_n(hot.values(table, i), shard.dim(), shard.row(local));\n",
+        "",
+    ),
+    Bug(
+        "rows are read before those that were hot have been set",
+        _HEADER,
+        "return (header.flags & kFlagState) != 0 || header.step < closed_from_;",
+        "return true;",
+    ),
+    Bug(
+        "gradients of hot rows go on into the next step",
+        _HOT,
+        "            std::fill(own.gradients.begin(), own.gradients.end(), 0.0F);\n",
+        "",
+    ),
+    Bug(
+        "a hot row's weight has no part in its gradient",
+        _HOT,
+        "sum[i] += weight * vector[i];",
+        "sum[i] += vector[i];",
     ),
     Bug(
         "silence is never noticed",

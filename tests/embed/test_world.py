@@ -49,6 +49,18 @@ def test_losses_change_no_bit(rule: Rule) -> None:
             assert np.array_equal(one, other)
 
 
+@pytest.mark.parametrize("rule", [Rule.ADAGRAD, Rule.ROWWISE_ADAGRAD])
+def test_rows_that_become_hot_or_cease_to_be_keep_what_the_optimizer_knows(rule: Rule) -> None:
+    """Hot rows add up host by host, others message by message: sums differ by rounding alone."""
+    never, always = (plan_of(Faults(), rule) for _ in range(2))
+    always.refresh_steps = 1
+    worlds = [World(plan, rate=0.1).run() for plan in (never, always)]
+    for host in range(3):
+        for table in range(2):
+            cold, hot = (world.rows(host, table) for world in worlds)
+            np.testing.assert_allclose(hot, cold, rtol=1e-5, atol=1e-5)
+
+
 def test_who_is_lost_is_named_by_all_others() -> None:
     world = World(plan_of(Faults(dies=(1, 2)), Rule.SGD)).run()
     assert world.wrong == []
