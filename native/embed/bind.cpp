@@ -79,6 +79,10 @@ void read_hot_gradients(Node &node, Address out) {
 
 void open_before(Node &node, std::uint32_t version) { node.owner().open_before(version); }
 
+void resize_cache(Node &node, std::size_t most_bytes) {
+    node.client().cache().resize(node.config().tables, most_bytes);
+}
+
 // Of a Node, or of a Service's with its thread held up.
 template <class Bound, class... Arguments>
 void bind_of_node(nb::class_<Bound> &bound, const char *name, void (*work)(Node &, Arguments...)) {
@@ -102,6 +106,7 @@ void bind_hot(nb::class_<Bound> &bound) {
     bind_of_node(bound, "apply_hot", &apply_hot);
     bind_of_node(bound, "read_hot_gradients", &read_hot_gradients);
     bind_of_node(bound, "open_before", &open_before);
+    bind_of_node(bound, "resize_cache", &resize_cache);
 }
 
 void bind_configs(nb::module_ &m) {
@@ -155,6 +160,9 @@ void bind_counters(nb::module_ &m) {
         .def_ro("messages", &ClientCounters::messages)
         .def_ro("sent_again", &ClientCounters::sent_again)
         .def_ro("stray", &ClientCounters::stray);
+    nb::class_<CacheCounters>(m, "CacheCounters")
+        .def_ro("hits", &CacheCounters::hits)
+        .def_ro("misses", &CacheCounters::misses);
     nb::class_<Failure>(m, "Failure")
         .def_ro("host", &Failure::host)
         .def_ro("step", &Failure::step)
@@ -230,7 +238,8 @@ void bind_node(nb::module_ &m) {
         .def_prop_ro("failure", &failure_of)
         .def_prop_ro("damaged", &Node::damaged)
         .def_prop_ro("owner", [](const Node &node) { return node.owner().counters(); })
-        .def_prop_ro("client", [](const Node &node) { return node.client().counters(); });
+        .def_prop_ro("client", [](const Node &node) { return node.client().counters(); })
+        .def_prop_ro("cache", [](const Node &node) { return node.client().cache().counters(); });
 }
 
 Service *service_of(int fd, const GroupConfig &config, const ClientConfig &own,
@@ -260,6 +269,7 @@ void bind_state(nb::class_<Service> &service) {
         .def_prop_ro("version", of_node([](Node &node) { return node.owner().version(); }))
         .def_prop_ro("owner", of_node([](Node &node) { return node.owner().counters(); }))
         .def_prop_ro("client", of_node([](Node &node) { return node.client().counters(); }))
+        .def_prop_ro("cache", of_node([](Node &node) { return node.client().cache().counters(); }))
         .def_prop_ro("damaged", of_node([](Node &node) { return node.damaged(); }))
         .def_prop_ro("failure", &Service::failure)
         .def_prop_ro("traffic", &Service::traffic)

@@ -86,28 +86,41 @@ void Client::queue(std::unique_ptr<Message> message, std::uint16_t owner) {
     queues_[message->way][owner].push_back(std::move(message));
 }
 
-// Calls hot(bag, place, weight) for rows that are here; the others are left.
-template <class Hot>
-BagSource Client::without_hot(std::uint16_t table, const BagSource &bags, Hot hot) {
-    if (hot_.is_empty()) return bags;
-    cold_offsets_.assign(1, 0);
-    cold_rows_.clear();
-    cold_weights_.clear();
+// What is left of bags where is_here(bag, row, weight) has seen to the others.
+template <class IsHere>
+BagSource Client::left_of(const BagSource &bags, IsHere is_here) {
+    left_offsets_.assign(1, 0);
+    left_rows_.clear();
+    left_weights_.clear();
     for (std::size_t bag = 0; bag < bags.bags; ++bag) {
         for (std::int64_t i = bags.offsets[bag]; i < bags.offsets[bag + 1]; ++i) {
             const float weight = bags.weights == nullptr ? 1.0F : bags.weights[i];
-            const std::size_t place = hot_.find(table, bags.rows[i]);
-            if (place != HotRows::kNone) {
-                hot(bag, place, weight);
-                continue;
-            }
-            cold_rows_.push_back(bags.rows[i]);
-            if (bags.weights != nullptr) cold_weights_.push_back(weight);
+            if (is_here(bag, bags.rows[i], weight)) continue;
+            left_rows_.push_back(bags.rows[i]);
+            if (bags.weights != nullptr) left_weights_.push_back(weight);
         }
-        cold_offsets_.push_back(static_cast<std::int64_t>(cold_rows_.size()));
+        left_offsets_.push_back(static_cast<std::int64_t>(left_rows_.size()));
     }
-    return {bags.bags, cold_offsets_.data(), cold_rows_.data(),
-            bags.weights == nullptr ? nullptr : cold_weights_.data()};
+    return {bags.bags, left_offsets_.data(), left_rows_.data(),
+            bags.weights == nullptr ? nullptr : left_weights_.data()};
+}
+
+// Hot rows are found when vectors are taken; what the cache has is copied, for it may go.
+BagSource Client::not_here(std::uint16_t table, const BagSource &bags, Asked *asked) {
+    if (hot_.is_empty() && cache_.is_empty()) return bags;
+    return left_of(bags, [&](std::size_t bag, std::uint32_t row, float weight) {
+        const std::size_t place = hot_.find(table, row);
+        if (place != HotRows::kNone) {
+            asked->pieces.push_back({bag, kHot, place, weight});
+            return true;
+        }
+        if (placements_[table].owner_of(row) == config_.host) return false;
+        const float *const values = cache_.find(table, row);
+        if (values == nullptr) return false;
+        asked->pieces.push_back({bag, kKept, asked->kept.size(), weight});
+        asked->kept.insert(asked->kept.end(), values, values + asked->vector_values);
+        return true;
+    });
 }
 
 Client::Ticket Client::look_up(std::uint32_t step, std::uint16_t table, const BagSource &bags,
@@ -121,15 +134,11 @@ Client::Ticket Client::look_up(std::uint32_t step, std::uint16_t table, const Ba
         placement.spec().dim + (with_state ? optimizer_.state_values(placement.spec().dim) : 0);
     const std::size_t vector_bytes = asked->vector_values * sizeof(float);
     std::size_t vectors = 0;
+    cache_.use_version(step);
     // What the optimiser keeps is asked for of rows that are becoming hot.
-    const BagSource cold =
-        with_state
-            ? bags
-            : without_hot(table, bags, [&](std::size_t bag, std::size_t place, float weight) {
-                  asked->pieces.push_back({bag, kHere, place, weight});
-              });
+    const BagSource left = with_state ? bags : not_here(table, bags, asked.get());
     Cutter cutter(placement, config_.hosts, {config_.part_bytes, vector_bytes, false});
-    cutter.cut(cold, [&](std::uint16_t owner, const Sheet &sheet) {
+    cutter.cut(left, [&](std::uint16_t owner, const Sheet &sheet) {
         auto message = message_of(Kind::kLookup, step, table, &sheet);
         if (with_state) message->header.flags |= kFlagState;
         message->header.number = next_number_++;
@@ -154,6 +163,11 @@ Client::Ticket Client::look_up(std::uint32_t step, std::uint16_t table, const Ba
 
 bool Client::is_done(Ticket ticket) const { return asked_.at(ticket)->open == 0; }
 
+const float *Client::part_of(const Asked &asked, const Piece &piece) const {
+    if (piece.owner == kHot) return hot_.values(asked.table, piece.offset);
+    return (piece.owner == kKept ? asked.kept : asked.values).data() + piece.offset;
+}
+
 void Client::take(Ticket ticket, float *vectors) {
     const std::unique_ptr<Asked> asked = std::move(asked_.at(ticket));
     asked_.erase(ticket);
@@ -162,8 +176,7 @@ void Client::take(Ticket ticket, float *vectors) {
     std::size_t before = SIZE_MAX;  // the bag of the piece before
     for (const Piece &piece : asked->pieces) {
         float *const sum = vectors + piece.bag * values;
-        const float *const part = piece.owner == kHere ? hot_.values(asked->table, piece.offset)
-                                                       : asked->values.data() + piece.offset;
+        const float *const part = part_of(*asked, piece);
         if (piece.bag != before && piece.weight == 1.0F) {
             std::copy_n(part, values, sum);
         } else {
@@ -187,12 +200,15 @@ void Client::add_gradients(std::uint32_t step, std::uint16_t table, const BagSou
     const Placement &placement = placements_[table];
     const std::size_t vector_bytes = placement.spec().dim * sizeof(float);
     const std::size_t dim = placement.spec().dim;
-    const BagSource cold =
-        without_hot(table, bags, [&](std::size_t bag, std::size_t place, float weight) {
-            hot_.add_gradient(table, place, vectors + bag * dim, weight);
-        });
+    const auto is_hot = [&](std::size_t bag, std::uint32_t row, float weight) {
+        const std::size_t place = hot_.find(table, row);
+        if (place == HotRows::kNone) return false;
+        hot_.add_gradient(table, place, vectors + bag * dim, weight);
+        return true;
+    };
+    const BagSource left = hot_.is_empty() ? bags : left_of(bags, is_hot);
     Cutter cutter(placement, config_.hosts, {config_.part_bytes, vector_bytes, true});
-    cutter.cut(cold, [&](std::uint16_t owner, const Sheet &sheet) {
+    cutter.cut(left, [&](std::uint16_t owner, const Sheet &sheet) {
         auto message = message_of(Kind::kGradient, step, table, &sheet);
         std::vector<std::uint8_t> &body = message->body;
         const std::size_t before = body.size();
@@ -385,9 +401,27 @@ void Client::note_done(Message *message, std::uint64_t parts, std::int64_t now_n
 }
 
 void Client::finish(Message *message) {
-    if (message->asked != nullptr) --message->asked->open;
+    if (message->asked != nullptr) {
+        --message->asked->open;
+        keep(*message);
+    }
     Messages &messages = message->way == kLookups ? lookups_ : gradients_;
     messages.erase(key_of(message->header, message->owner));
+}
+
+// Rows of other hosts that came one by one.
+void Client::keep(const Message &message) {
+    const Header &header = message.header;
+    BagReader bags;
+    if (cache_.is_empty() || message.owner == config_.host || header.step != cache_.version() ||
+        (header.flags & (kFlagSingle | kFlagWeighted | kFlagState)) != kFlagSingle ||
+        !bags.read(message.body.data(), message.body.size(), header)) {
+        return;
+    }
+    const float *values = message.asked->values.data() + message.offset;
+    for (std::size_t i = 0; i < bags.rows(); ++i, values += message.asked->vector_values) {
+        cache_.put(header.table, bags.row(i), values);
+    }
 }
 
 // Nothing has been heard of an owner, or it waits for the same hosts, for too long. Who waits so

@@ -23,6 +23,7 @@
 #include "embed/cutter.hpp"
 #include "embed/hot_rows.hpp"
 #include "embed/packets.hpp"
+#include "embed/row_cache.hpp"
 #include "host/recovery/rtt_estimator.hpp"
 
 namespace ina::embed {
@@ -75,6 +76,8 @@ class Client {
     HotRows &hot() { return hot_; }
     const HotRows &hot() const { return hot_; }
     const Optimizer &optimizer() const { return optimizer_; }
+    RowCache &cache() { return cache_; }
+    const RowCache &cache() const { return cache_; }
 
     bool are_gradients_received() const { return gradients_.empty() && !has_queued(kGradients); }
 
@@ -94,7 +97,9 @@ class Client {
   private:
     enum Way : std::size_t { kLookups, kGradients, kWays };
     enum class Again : std::uint8_t { kFirst, kProbe, kAll };
-    static constexpr std::uint16_t kHere = UINT16_MAX;  // in place of an owner: a hot row
+    // In place of an owner, behind all of them: a hot row, and one of the cache.
+    static constexpr std::uint16_t kHot = UINT16_MAX;
+    static constexpr std::uint16_t kKept = UINT16_MAX - 1;
 
     struct Piece {
         std::size_t bag;
@@ -106,7 +111,8 @@ class Client {
         std::uint16_t table = 0;
         std::size_t vector_values = 0;
         std::vector<Piece> pieces;
-        std::vector<float> values;
+        std::vector<float> values;  // that come
+        std::vector<float> kept;    // that the cache had
         std::size_t bags = 0;
         std::size_t open = 0;  // messages
     };
@@ -131,8 +137,11 @@ class Client {
     using Messages = std::map<std::uint64_t, std::unique_ptr<Message>>;
 
     void check(std::uint16_t table, const BagSource &bags) const;
-    template <class Hot>
-    BagSource without_hot(std::uint16_t table, const BagSource &bags, Hot hot);
+    template <class IsHere>
+    BagSource left_of(const BagSource &bags, IsHere is_here);
+    BagSource not_here(std::uint16_t table, const BagSource &bags, Asked *asked);
+    const float *part_of(const Asked &asked, const Piece &piece) const;
+    void keep(const Message &message);
     std::unique_ptr<Message> message_of(Kind kind, std::uint32_t step, std::uint16_t table,
                                         const Sheet *sheet) const;
     void queue(std::unique_ptr<Message> message, std::uint16_t owner);
@@ -157,9 +166,10 @@ class Client {
     const std::vector<Placement> placements_;
     Optimizer optimizer_;
     HotRows hot_;
-    std::vector<std::int64_t> cold_offsets_;  // of bags without their hot rows, as the next two
-    std::vector<std::uint32_t> cold_rows_;
-    std::vector<float> cold_weights_;
+    RowCache cache_;
+    std::vector<std::int64_t> left_offsets_;  // of bags without what is here, as the next two
+    std::vector<std::uint32_t> left_rows_;
+    std::vector<float> left_weights_;
     Outbox *const outbox_;
     host::RttEstimator rtt_;
     std::unordered_map<Ticket, std::unique_ptr<Asked>> asked_;

@@ -14,6 +14,7 @@ _HEADER = "native/embed/owner.hpp"
 _CLIENT = "native/embed/client.cpp"
 _PACKETS = "native/embed/packets.hpp"
 _NODE = "native/embed/node.hpp"
+_CACHE = "native/embed/row_cache.hpp"
 _HOT = "native/embed/hot_rows.hpp"
 TIME_S = 1200
 MOST_SEEDS = 2000
@@ -98,6 +99,12 @@ BUGS = (
         _HOT,
         "sum[i] += weight * vector[i];",
         "sum[i] += vector[i];",
+    ),
+    Bug(
+        "the cache keeps rows of another version",
+        _CACHE,
+        "if (version == version_) return;",
+        "if (version != version_) return;",
     ),
     Bug(
         "silence is never noticed",

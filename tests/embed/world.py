@@ -56,6 +56,7 @@ class Plan:
     looks_ahead: bool = False
     refresh_steps: int = 0
     """After so many steps other rows are hot; 0: none ever is."""
+    cache_bytes: int = 0
 
 
 def draw(seed: int) -> Plan:
@@ -92,6 +93,7 @@ def draw(seed: int) -> Plan:
         Optimizer(rule=Rule.SGD),
         looks_ahead=bool(random.integers(2)),
         refresh_steps=0 if faults.dies else int(random.integers(3)),
+        cache_bytes=int(random.choice([0, 300, 5000])),
     )
 
 
@@ -110,7 +112,7 @@ def parts_of(plan: Plan, host: int, step: int) -> list[Part]:
     parts = []
     for spec in plan.tables:
         bags = int(random.integers(0, 12))
-        counts = random.integers(0, 6, bags)
+        counts = random.integers(0, 6, bags) if random.integers(2) else np.ones(bags, np.int64)
         if bags and random.integers(10) == 0:
             counts[0] = 300  # longer than fits one packet
         rows = random.zipf(1.3, int(counts.sum())) % spec.rows
@@ -208,6 +210,7 @@ class World:
         node = Node(config, ClientConfig(patience_ns=plan.patience_ns))
         if plan.refresh_steps:
             node.open_before(0)
+        node.resize_cache(plan.cache_bytes)
         for table, (spec, rows) in enumerate(zip(plan.tables, first_rows(plan), strict=True)):
             own = rows_owned(spec, plan.hosts, host)
             values = np.ascontiguousarray(rows[own])
@@ -225,10 +228,11 @@ class World:
                 self._died.add(host)
                 return
             parts = parts_of(plan, host, step)
-            for table, ticket, bags in ahead.pop(step, None) or self._ask(host, step):
-                while not node.is_done(ticket):
-                    yield
-                self._take(host, step, table, ticket, bags)
+            for _ in range(2 if plan.cache_bytes else 1):
+                for table, ticket, bags in ahead.pop(step, None) or self._ask(host, step):
+                    while not node.is_done(ticket):
+                        yield
+                    self._take(host, step, table, ticket, bags)
             for table, part in enumerate(parts):
                 node.add_gradients(step, table, *part.bags.address, part.vectors.ctypes.data)
             if plan.looks_ahead and step + 1 < plan.steps and not self._refreshes(step + 1):

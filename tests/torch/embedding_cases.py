@@ -196,3 +196,21 @@ def saves_and_loads(rank: int, workers: int) -> bool:
     first.close()
     second.close()
     return same
+
+
+def cached(rank: int, workers: int) -> tuple[bool, int, int]:
+    """In inference rows of others come once; loading makes them come again."""
+    torch.manual_seed(5)
+    bags = EmbeddingBags([Table("a", 60, 8, shard="row")], cache_bytes=1 << 20)
+    ids = torch.arange(60)[:, None]
+    same = True
+    for _ in range(3):
+        same &= torch.equal(bags({"a": ids})["a"], bags.weight("a"))
+    sent = bags.service.native.traffic.sent_bytes
+    hits = bags.service.native.cache.hits
+    same &= torch.equal(bags({"a": ids})["a"], bags.weight("a"))
+    sent = bags.service.native.traffic.sent_bytes - sent
+    bags.load_weight("a", torch.full((60, 8), 3.0))
+    same &= torch.equal(bags({"a": ids})["a"], torch.full((60, 8), 3.0))
+    bags.close()
+    return same, sent, hits

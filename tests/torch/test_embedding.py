@@ -78,6 +78,13 @@ def test_a_saved_state_trains_on(tmp_path: Path) -> None:
     assert all(run(cases.saves_and_loads, tmp_path / "a"))
 
 
+def test_rows_of_others_are_kept_in_inference(tmp_path: Path) -> None:
+    for same, sent, hits in run(cases.cached, tmp_path / "a"):
+        assert same
+        assert sent < 60 * 8 * 4  # others may be late, and ask
+        assert hits == 2 * 40
+
+
 def test_a_rank_alone_needs_no_group() -> None:
     assert cases.exact_forward(0, 1)
 

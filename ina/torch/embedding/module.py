@@ -48,6 +48,7 @@ class EmbeddingBags(nn.Module):
         refresh_steps: after so many, all ranks take replicas of the rows that nearly all ask for.
             0: never. The same on all ranks, as the next.
         most_hot_bytes: of replicas of rows, on each rank.
+        cache_bytes: of other ranks' rows, kept here as long as nothing is trained.
 
     Collective. Raises on every rank TableError, HostsDifferError or TooLittleMemoryError.
     """
@@ -60,6 +61,7 @@ class EmbeddingBags(nn.Module):
         exact: bool = False,
         refresh_steps: int = 100,
         most_hot_bytes: int = 64 << 20,
+        cache_bytes: int = 0,
     ) -> None:
         """Start this rank's service."""
         super().__init__()
@@ -70,6 +72,8 @@ class EmbeddingBags(nn.Module):
         self._hosts = dist.get_world_size(group) if dist.is_initialized() else 1
         self._specs = place(tables, self._hosts)
         self.service = start(tables, group)
+        self._cache_bytes = cache_bytes
+        self.service.native.resize_cache(cache_bytes)
         self._progress = _Progress()
         self._trains = False
         self._refresh_steps = refresh_steps
@@ -128,6 +132,8 @@ class EmbeddingBags(nn.Module):
             raise TableError("these embeddings have an optimizer already")
         self.service.set_optimizer(native_optimizer(name, eps, initial_accumulator_value))
         self._trains = True
+        self._cache_bytes = 0  # each step reads other rows
+        self.service.native.resize_cache(0)
         if self._hosts > 1 and self._refresh_steps > 0:
             self._hot = Hot(
                 self.service, self.tables, self._group, self._refresh_steps, self._most_hot_bytes
@@ -151,9 +157,7 @@ class EmbeddingBags(nn.Module):
                 f" {(table.rows, table.dim)}"
             )
         self._settle()
-        if self._hot is not None:
-            self._hot.forget(self.steps)
-            gathered(None, self._hosts, self._group)
+        self._forget()
         own = self.service.rows(number)
         self.service.write(number, weight.detach()[torch.from_numpy(own)].numpy())
         gathered(None, self._hosts, self._group)
@@ -217,6 +221,13 @@ class EmbeddingBags(nn.Module):
             self._hot.end_step(self.steps, lr)
         self._progress.steps += 1
 
+    def _forget(self) -> None:
+        """Rows are about to be set: no rank has one of another rank any more. Collective."""
+        self.service.native.resize_cache(self._cache_bytes)
+        if self._hot is not None:
+            self._hot.forget(self.steps)
+        gathered(None, self._hosts, self._group)
+
     def _settle(self) -> None:
         """This rank's rows are as of the step that is next."""
         self.service.wait_for_version(self.steps)
@@ -249,8 +260,7 @@ class EmbeddingBags(nn.Module):
             {}, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs
         )
         self._settle()
-        if self._hot is not None:
-            self._hot.forget(self.steps)
+        self._forget()
         for number, table in enumerate(self.tables):
             keys = [f"{prefix}{table.name}.{part}" for part in ("rows", "weight", "state")]
             absent = [key for key in keys if key not in state_dict]
@@ -265,6 +275,7 @@ class EmbeddingBags(nn.Module):
                 )
                 continue
             self.service.write(number, weight, state)
+        gathered(None, self._hosts, self._group)
 
 
 class EmbeddingBag(EmbeddingBags):
@@ -280,6 +291,7 @@ class EmbeddingBag(EmbeddingBags):
         exact: bool = False,
         refresh_steps: int = 100,
         most_hot_bytes: int = 64 << 20,
+        cache_bytes: int = 0,
     ) -> None:
         """As :class:`EmbeddingBags`'."""
         table = Table("weight", num_embeddings, embedding_dim, bag=mode)  # type: ignore[arg-type]
@@ -289,6 +301,7 @@ class EmbeddingBag(EmbeddingBags):
             exact=exact,
             refresh_steps=refresh_steps,
             most_hot_bytes=most_hot_bytes,
+            cache_bytes=cache_bytes,
         )
 
     def forward(  # type: ignore[override]
