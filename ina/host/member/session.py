@@ -26,8 +26,9 @@ from ina.host.ticket import Ticket
 from ina.protocol.coding import MOST_WORKERS, too_narrow, values_per_word
 from ina.protocol.collective import Collective
 
-OWED_S = 10.0
-"""A worker that leaves waits so long, at most, until its neighbour in a ring has the last sums."""
+OWED_S = 30.0
+"""A worker that leaves waits so long, at most, until its neighbour in a ring has the last sums: as
+long as that waits for them."""
 _LOOK_S = 0.005
 
 E = TypeVar("E", bound=TransportEngine)
