@@ -168,9 +168,10 @@ void Owner::on_gradient(const Header &header, const std::uint8_t *payload, std::
         ++counters_.repeated;
         return acknowledge(header, all_parts(header.parts));
     }
-    if (ahead > 1 || !fault_.empty()) {
-        if (!fault_.empty()) say_wait(header);
-        return;  // it comes again
+    if (ahead > 1 ||
+        !fault_.empty()) {  // it comes again; its sender is to know that this host lives
+        if (!fault_.empty() || (header.flags & kFlagAgain) != 0) say_wait(header);
+        return;
     }
     FromHost &from = steps_[ahead][header.sender];
     if (header.number >= kMostMessages) {
