@@ -108,7 +108,8 @@ bool RingChannel::receive(std::vector<Arrival> *arrivals) {
 void RingChannel::tally() {
     owes_ = endpoint_.owes();
     counters_.damaged = endpoint_.damaged();
-    counters_.refused = refused_ + (endpoint_.has_failed() ? 1 : 0);
+    counters_.refused = refused_;
+    counters_.spent = endpoint_.has_failed() ? 1 : 0;
 }
 
 bool RingChannel::prepare_sleep(std::uint32_t /*in_flight*/) {
