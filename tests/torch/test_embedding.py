@@ -11,7 +11,7 @@ import torch
 
 from tests.torch import embedding_cases as cases
 from tests.torch.embedding_cases import OPTIMIZERS, TABLES, Training
-from tests.worlds.processes.launch import Case, launch
+from tests.worlds.processes.launch import Case, finish, launch, outcome, start
 
 WORKERS = 3
 
@@ -76,6 +76,17 @@ def test_weights_of_samples_have_gradients(tmp_path: Path) -> None:
 
 def test_a_saved_state_trains_on(tmp_path: Path) -> None:
     assert all(run(cases.saves_and_loads, tmp_path / "a"))
+
+
+def test_a_rank_that_is_killed_is_named_by_the_others(tmp_path: Path) -> None:
+    processes = start(
+        cases.one_is_killed, WORKERS, tmp_path, backend="gloo", destroy=False, group_timeout_s=40.0
+    )
+    finish(processes, 60.0)
+    for rank in (0, 2):
+        said = outcome(tmp_path, rank)[1]
+        assert said.startswith("HostLostError: embeddings, step "), said
+        assert ": host 1 (127.0.0.1:" in said
 
 
 def test_rows_of_others_are_kept_in_inference(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ class SessionCore(Generic[E]):
         """`ticket`: the first. `joined`: None: there is no controller; its membership begins."""
         self._joined_with = ticket  # the first; by its epoch the controller knows the job
         self.transport, self.manner, self._recoverable = transport, manner, options.recoverable
+        self._owed_s = min(OWED_S, options.op_timeout_s)  # no neighbour waits for longer
         self._driver = driver
         self._frozen: Frozen | None = None
         self._errors: dict[int, InaError] = {}  # of operations that failed by themselves
@@ -177,7 +178,7 @@ class SessionCore(Generic[E]):
 
     async def _settle_debts(self) -> None:
         """Until others have what this worker alone sends them, if that is soon."""
-        until_s = self._driver.now_s() + OWED_S
+        until_s = self._driver.now_s() + self._owed_s
         while self._is_owed() and self._driver.now_s() < until_s:
             await self._driver.sleep(_LOOK_S)
 

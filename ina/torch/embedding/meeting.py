@@ -38,10 +38,10 @@ class _Said:
     seed: int
 
 
-def start(tables: Sequence[Table], group: dist.ProcessGroup | None) -> Service:
+def start(tables: Sequence[Table], group: dist.ProcessGroup | None, patience_s: float) -> Service:
     """This rank's service, once those of all ranks of the group have their rows. Collective.
 
-    Without a process group, the rank is alone.
+    Without a process group, the rank is alone. `patience_s`: without a word of another rank.
 
     Raises on every rank: TableError; HostsDifferError, ranks name other tables, or addresses that
     do not reach each other; TooLittleMemoryError, of one of them.
@@ -64,6 +64,7 @@ def start(tables: Sequence[Table], group: dist.ProcessGroup | None) -> Service:
         door,
         config,
         [Peer.at(one.place) for one in said],
+        patience_s=patience_s,
         loss_rate=settings.loss_rate,
         loss_seed=settings.loss_seed + rank,
     )

@@ -17,7 +17,7 @@ from torch import nn
 
 from ina.embed.bags import Bags
 from ina.embed.errors import InvalidBagsError, TableError
-from ina.embed.service import Service
+from ina.embed.service import PATIENCE_S, Service
 from ina.embed.sharding import Table, place
 from ina.errors import InaError
 from ina.torch.embedding.asked import Asked, Query, ask
@@ -49,6 +49,7 @@ class EmbeddingBags(nn.Module):
             0: never. The same on all ranks, as the next.
         most_hot_bytes: of replicas of rows, on each rank.
         cache_bytes: of other ranks' rows, kept here as long as nothing is trained.
+        patience_s: without a word of a rank that is asked, until it counts as lost.
 
     Collective. Raises on every rank TableError, HostsDifferError or TooLittleMemoryError.
     """
@@ -62,6 +63,7 @@ class EmbeddingBags(nn.Module):
         refresh_steps: int = 100,
         most_hot_bytes: int = 64 << 20,
         cache_bytes: int = 0,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         """Start this rank's service."""
         super().__init__()
@@ -71,7 +73,7 @@ class EmbeddingBags(nn.Module):
         self._group = group
         self._hosts = dist.get_world_size(group) if dist.is_initialized() else 1
         self._specs = place(tables, self._hosts)
-        self.service = start(tables, group)
+        self.service = start(tables, group, patience_s)
         self._cache_bytes = cache_bytes
         self.service.native.resize_cache(cache_bytes)
         self._progress = _Progress()
@@ -292,6 +294,7 @@ class EmbeddingBag(EmbeddingBags):
         refresh_steps: int = 100,
         most_hot_bytes: int = 64 << 20,
         cache_bytes: int = 0,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         """As :class:`EmbeddingBags`'."""
         table = Table("weight", num_embeddings, embedding_dim, bag=mode)  # type: ignore[arg-type]
@@ -302,6 +305,7 @@ class EmbeddingBag(EmbeddingBags):
             refresh_steps=refresh_steps,
             most_hot_bytes=most_hot_bytes,
             cache_bytes=cache_bytes,
+            patience_s=patience_s,
         )
 
     def forward(  # type: ignore[override]
