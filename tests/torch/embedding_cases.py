@@ -201,14 +201,14 @@ def saves_and_loads(rank: int, workers: int) -> bool:
 
 
 def one_is_killed(rank: int, workers: int) -> str:
-    """What the others say, and of whom; a rank that waits for nobody's rows says it, too."""
+    """What the others say, and of whom."""
     bags = EmbeddingBags(TABLES, patience_s=1.0, refresh_steps=0)
     optimizer = bags.optimizer("sgd", lr=0.1)
     for step in range(1000):
         if rank == 1 and step == 3:
             os.kill(os.getpid(), signal.SIGKILL)
         try:
-            loss_of(bags(batch_of(rank, step))).backward()
+            loss_of(bags(batch_of(rank, step))).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         except Exception as error:
             return f"{type(error).__name__}: {error}"
