@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "common/crc32.h"
+#include "common/crc.hpp"
 #include "common/peer.hpp"
 
 namespace ina::roce {
@@ -24,11 +24,6 @@ constexpr std::uint16_t kPkey = 0xffff;
 constexpr std::uint8_t kUcSendOnly = 0x24;
 constexpr std::uint8_t kMigrated = 0x40;  // as NICs send it where there is one path
 constexpr std::uint8_t kPadAndVersion = 0x3f;
-
-inline std::uint32_t crc32(std::uint32_t crc, const std::uint8_t *data, std::size_t size) {
-    static const auto by = ina_has_fast_crc32() ? ina_crc32_fast : ina_crc32_plain;
-    return by(crc, data, size);
-}
 
 constexpr std::uint8_t kRcSendOnly = 0x04;
 constexpr std::uint8_t kAcknowledge = 0x11;
@@ -85,7 +80,7 @@ inline std::uint32_t icrc_of(const std::uint8_t *headers, const std::uint8_t *be
     std::memset(covered.data(), 0xff, kOnes);
     std::memcpy(covered.data() + kOnes, headers, kHeadersBytes);
     for (const std::size_t at : kChanges) covered[kOnes + at] = 0xff;
-    const std::uint32_t crc = crc32(0xffffffff, covered.data(), covered.size());
+    const std::uint32_t crc = crc32(kCrcStart, covered.data(), covered.size());
     return ~crc32(crc, behind, bytes);
 }
 

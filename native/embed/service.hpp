@@ -2,7 +2,6 @@
 // runs on the Arm cores of a DPU. Threads of the host ask it; nobody's turn is needed in between.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -78,7 +77,6 @@ class Service {
 
   private:
     struct Received;
-    using Clock = std::chrono::steady_clock;
 
     template <class IsDone>
     Outcome wait_until(std::int64_t timeout_ns, IsDone is_done);
