@@ -20,7 +20,13 @@ from torch._C._distributed_c10d import _DistributedBackendOptions
 
 from ina import log
 from ina.torch.devices import DEVICES
-from ina.torch.embedding import EmbeddingBag, EmbeddingBags, EmbeddingOptimizer, Table
+from ina.torch.embedding import (
+    EmbeddingBag,
+    EmbeddingBags,
+    EmbeddingOptimizer,
+    EmbeddingOptions,
+    Table,
+)
 from ina.torch.env import Options, Settings
 from ina.torch.errors import NotInaGroupError
 from ina.torch.hook import HookState, allreduce_hook
@@ -33,6 +39,7 @@ __all__ = [
     "EmbeddingBag",
     "EmbeddingBags",
     "EmbeddingOptimizer",
+    "EmbeddingOptions",
     "GroupStats",
     "HookState",
     "LowbitState",

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from ina.torch.embedding import EmbeddingBag, EmbeddingBags, Table
+from ina.torch.embedding import EmbeddingBag, EmbeddingBags, EmbeddingOptions, Table
 
 TABLES = (
     Table("user", 500, 16),
@@ -58,7 +58,9 @@ class Training:
 
     def __call__(self, rank: int, workers: int) -> dict[str, bytes]:
         torch.manual_seed(7)
-        bags = EmbeddingBags(TABLES, exact=self.exact, refresh_steps=self.refresh_steps)
+        bags = EmbeddingBags(
+            TABLES, exact=self.exact, options=EmbeddingOptions(refresh_steps=self.refresh_steps)
+        )
         optimizer = bags.optimizer(self.optimizer, lr=0.05)  # type: ignore[arg-type]
         batch = batch_of(rank, 0)
         for step in range(self.steps):
@@ -202,7 +204,7 @@ def saves_and_loads(rank: int, workers: int) -> bool:
 
 def one_is_killed(rank: int, workers: int) -> str:
     """What the others say, and of whom."""
-    bags = EmbeddingBags(TABLES, patience_s=1.0, refresh_steps=0)
+    bags = EmbeddingBags(TABLES, options=EmbeddingOptions(patience_s=1.0, refresh_steps=0))
     optimizer = bags.optimizer("sgd", lr=0.1)
     for step in range(1000):
         if rank == 1 and step == 3:
@@ -218,7 +220,9 @@ def one_is_killed(rank: int, workers: int) -> str:
 def cached(rank: int, workers: int) -> tuple[bool, int, int]:
     """In inference rows of others come once; loading makes them come again."""
     torch.manual_seed(5)
-    bags = EmbeddingBags([Table("a", 60, 8, shard="row")], cache_bytes=1 << 20)
+    bags = EmbeddingBags(
+        [Table("a", 60, 8, shard="row")], options=EmbeddingOptions(cache_bytes=1 << 20)
+    )
     ids = torch.arange(60)[:, None]
     same = True
     for _ in range(3):

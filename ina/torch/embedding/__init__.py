@@ -9,5 +9,6 @@ from __future__ import annotations
 from ina.embed.sharding import Table
 from ina.torch.embedding.module import EmbeddingBag, EmbeddingBags
 from ina.torch.embedding.optimizer import EmbeddingOptimizer
+from ina.torch.embedding.options import EmbeddingOptions
 
-__all__ = ["EmbeddingBag", "EmbeddingBags", "EmbeddingOptimizer", "Table"]
+__all__ = ["EmbeddingBag", "EmbeddingBags", "EmbeddingOptimizer", "EmbeddingOptions", "Table"]

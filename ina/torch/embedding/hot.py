@@ -14,6 +14,7 @@ from ina.embed.replicas import Replicas
 from ina.embed.service import Service
 from ina.embed.sharding import VALUE_BYTES, Table
 from ina.torch.embedding.meeting import gathered
+from ina.torch.embedding.options import EmbeddingOptions
 
 FIRST_STEPS = 10
 """After so many the first rows become hot, if refreshes are not more frequent."""
@@ -27,18 +28,17 @@ class Hot:
         service: Service,
         tables: Sequence[Table],
         group: dist.ProcessGroup | None,
-        refresh_steps: int,
-        most_bytes: int,
+        options: EmbeddingOptions,
     ) -> None:
         """None is hot; after some steps the first are."""
         self._hosts = service.hosts
         self._group = group
-        self._refresh_steps = refresh_steps
-        self._most_bytes = most_bytes
+        self._refresh_steps = options.refresh_steps
+        self._most_bytes = options.most_hot_bytes
         self._row_bytes = [table.dim * VALUE_BYTES for table in tables]
         self._asks = [Asks() for _ in tables]
         self._since = 0
-        self._next = min(FIRST_STEPS, refresh_steps)
+        self._next = min(FIRST_STEPS, options.refresh_steps)
         self._replicas = Replicas(service, self._next)
 
     def seen(self, number: int, rows: Rows) -> None:

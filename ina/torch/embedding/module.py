@@ -17,16 +17,18 @@ from torch import nn
 
 from ina.embed.bags import Bags
 from ina.embed.errors import InvalidBagsError, TableError
-from ina.embed.service import PATIENCE_S, Service
+from ina.embed.service import Service
 from ina.embed.sharding import Table, place
 from ina.errors import InaError
 from ina.torch.embedding.asked import Asked, Query, ask
 from ina.torch.embedding.hot import Hot
 from ina.torch.embedding.meeting import gathered, start
 from ina.torch.embedding.optimizer import EmbeddingOptimizer, Name, native_optimizer
+from ina.torch.embedding.options import EmbeddingOptions
 
 Given = torch.Tensor | tuple[torch.Tensor | None, ...]
 """Of a table: ids of shape (bags, rows a bag), or (ids, offsets[, weights])."""
+DEFAULTS = EmbeddingOptions()
 _LINGER_S = 0.5  # whose acknowledgement was lost asks again
 _LAST_STEP_S = 10.0
 
@@ -45,11 +47,7 @@ class EmbeddingBags(nn.Module):
             ``nn.EmbeddingBag``. Else bags may be added up by the owners of their rows, where that
             is less to send; sums then have the same bits in every run, but may differ from torch's
             by rounding.
-        refresh_steps: after so many, all ranks take replicas of the rows that nearly all ask for.
-            0: never. The same on all ranks, as the next.
-        most_hot_bytes: of replicas of rows, on each rank.
-        cache_bytes: of other ranks' rows, kept here as long as nothing is trained.
-        patience_s: without a word of a rank that is asked, until it counts as lost.
+        options: refreshes of hot rows, caches, patience.
 
     Collective. Raises on every rank TableError, HostsDifferError or TooLittleMemoryError.
     """
@@ -60,10 +58,7 @@ class EmbeddingBags(nn.Module):
         *,
         group: dist.ProcessGroup | None = None,
         exact: bool = False,
-        refresh_steps: int = 100,
-        most_hot_bytes: int = 64 << 20,
-        cache_bytes: int = 0,
-        patience_s: float = PATIENCE_S,
+        options: EmbeddingOptions = DEFAULTS,
     ) -> None:
         """Start this rank's service."""
         super().__init__()
@@ -73,13 +68,12 @@ class EmbeddingBags(nn.Module):
         self._group = group
         self._hosts = dist.get_world_size(group) if dist.is_initialized() else 1
         self._specs = place(tables, self._hosts)
-        self.service = start(tables, group, patience_s)
-        self._cache_bytes = cache_bytes
-        self.service.native.resize_cache(cache_bytes)
+        self.service = start(tables, group, options.patience_s)
+        self._cache_bytes = options.cache_bytes
+        self.service.native.resize_cache(options.cache_bytes)
         self._progress = _Progress()
         self._trains = False
-        self._refresh_steps = refresh_steps
-        self._most_hot_bytes = most_hot_bytes
+        self._options = options
         self._hot: Hot | None = None
         self._prefetched: tuple[int, int, dict[str, Asked]] | None = None
         self._at_end = weakref.finalize(self, _end, self.service, self._progress)
@@ -136,10 +130,8 @@ class EmbeddingBags(nn.Module):
         self._trains = True
         self._cache_bytes = 0  # each step reads other rows
         self.service.native.resize_cache(0)
-        if self._hosts > 1 and self._refresh_steps > 0:
-            self._hot = Hot(
-                self.service, self.tables, self._group, self._refresh_steps, self._most_hot_bytes
-            )
+        if self._hosts > 1 and self._options.refresh_steps > 0:
+            self._hot = Hot(self.service, self.tables, self._group, self._options)
         return EmbeddingOptimizer(self._end_step, lr)
 
     def load_embedding_bag(self, name: str, bag: nn.EmbeddingBag) -> None:
@@ -291,10 +283,7 @@ class EmbeddingBag(EmbeddingBags):
         mode: str = "mean",
         group: dist.ProcessGroup | None = None,
         exact: bool = False,
-        refresh_steps: int = 100,
-        most_hot_bytes: int = 64 << 20,
-        cache_bytes: int = 0,
-        patience_s: float = PATIENCE_S,
+        options: EmbeddingOptions = DEFAULTS,
     ) -> None:
         """As :class:`EmbeddingBags`'."""
         table = Table("weight", num_embeddings, embedding_dim, bag=mode)  # type: ignore[arg-type]
@@ -302,10 +291,7 @@ class EmbeddingBag(EmbeddingBags):
             [table],
             group=group,
             exact=exact,
-            refresh_steps=refresh_steps,
-            most_hot_bytes=most_hot_bytes,
-            cache_bytes=cache_bytes,
-            patience_s=patience_s,
+            options=options,
         )
 
     def forward(  # type: ignore[override]
