@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ina._native.host import WorkerCore, WorkerCounters
 from ina._native.sim import Trace
 from ina.protocol.codec import decode, decode_header, encode
+from ina.protocol.coding import CODINGS, WHOLE, Coding
 from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag, Kind, ValueType
 from ina.testing import numerics
@@ -73,6 +74,36 @@ def test_a_wrong_guess_costs_one_more_round_trip(value: float) -> None:
     assert took_ns == 2 * ROUND_TRIP_NS
     assert (counters.guessed_chunks, counters.missed_guesses) == (0, 4)
     assert counters.packets_sent == 2 * 8 + 8
+
+
+@pytest.mark.parametrize("taught", [WHOLE, CODINGS["16"], CODINGS["8"]])
+def test_what_one_size_and_type_taught_no_other_guesses(taught: Coding) -> None:
+    """Whatever the numbers by which the wire calls types. Tensors that took each other's history
+    would read and write past its end: it has as many blocks as the first has chunks."""
+    star = quiet_star()
+    number = 0
+
+    def guessed(dtype: type, elems: int, coding: Coding) -> int:
+        nonlocal number
+        number += 1
+        before = star.workers[0].counters.guessed_chunks
+        part = np.full(elems, 1.5, dtype)
+        outs = [np.zeros_like(part) for _ in range(2)]
+        for rank, out in enumerate(outs):
+            star.submit(rank, number, part, out, coding=coding)
+        star.run(number)
+        assert all((out == 3.0).all() for out in outs)
+        return star.workers[0].counters.guessed_chunks - before
+
+    elems = 4 * VALUES - 1
+    for _ in range(16):  # 2 W, so each lane has been there before
+        last = guessed(np.float16, elems, taught)
+    assert last > 0
+    for size in range(elems - 4, elems + 5):
+        for dtype in (np.float32, np.float16):
+            for coding in (WHOLE, CODINGS["16"], CODINGS["8"]):
+                if (size, dtype, coding) != (elems, np.float16, taught):
+                    assert guessed(dtype, size, coding) == 0, (size, dtype, coding)
 
 
 def test_one_worker_is_enough_to_miss() -> None:

@@ -82,7 +82,7 @@ class ExponentHistories {
     // theirs alive: one that is forgotten here, because there are too many, goes on for them.
     Found find(ValueType type, std::uint64_t elems, std::uint32_t chunks, std::uint32_t window,
                std::uint32_t first_lane) {
-        const std::uint64_t key = elems * 4 + static_cast<std::uint64_t>(type);
+        const std::uint64_t key = elems * kTypes + static_cast<std::uint64_t>(type);
         if (const auto found = histories_.find(key); found != histories_.end()) {
             return {found->second, false};
         }
@@ -95,6 +95,7 @@ class ExponentHistories {
     }
 
   private:
+    static constexpr std::uint64_t kTypes = 256;       // more than a type's byte can say
     static constexpr std::size_t kMaxHistories = 256;  // at most 2 W bytes each, and some
     static constexpr std::uint32_t kMaxTurns = 32;
     std::unordered_map<std::uint64_t, std::shared_ptr<ExponentHistory>> histories_;
