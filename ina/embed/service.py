@@ -59,6 +59,26 @@ class LookUp:
         return vectors
 
 
+class BatchLookUp:
+    """Vectors of a batch that have been asked for."""
+
+    def __init__(self, service: Service, tickets: list[int], batch: native.Batch) -> None:
+        """Of :meth:`Service.look_up_batch`."""
+        self._service = service
+        self._tickets = tickets
+        self._batch = batch
+
+    def take(self, addresses: list[int]) -> None:
+        """Wait, and write them there, of each table; to be called once.
+
+        Float32, (bags, dim); of tables that are asked for by row, and not plain, (rows, dim).
+        Raises HostLostError, HostsDifferError.
+        """
+        own = self._service.native
+        self._service.wait(lambda: own.wait_all(self._tickets, _SLICE_NS))
+        own.take_batch(self._batch, self._tickets, addresses)
+
+
 class Service:
     """The rows of this host, in a thread of their own, and a client to those of all."""
 
@@ -103,9 +123,9 @@ class Service:
         values = self.dims[table] + (self.state_values(table) if with_state else 0)
         return LookUp(self, ticket, bags, values)
 
-    def send(self) -> None:
-        """Send what has been asked for, all at a time, if it is not waited for yet."""
-        self.native.send()
+    def look_up_batch(self, step: int, batch: native.Batch) -> BatchLookUp:
+        """Ask for what a batch needs in version `step` of the tables; it is sent at once."""
+        return BatchLookUp(self, self.native.look_up_batch(step, batch), batch)
 
     def state_values(self, table: int) -> int:
         """How many numbers the optimiser keeps of a row."""

@@ -3,11 +3,14 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <tuple>
 #include <type_traits>
 
 #include "common/bind_fields.hpp"
+#include "embed/batch.hpp"
 #include "embed/service.hpp"
 
 namespace nb = nanobind;
@@ -242,6 +245,72 @@ void bind_node(nb::module_ &m) {
         .def_prop_ro("cache", [](const Node &node) { return node.client().cache().counters(); });
 }
 
+// Table, by name and number; ids: how many, and where; bags: how many, and where they begin;
+// weights; whether the mean is meant; whether by row in any case.
+using Given = std::tuple<std::string, std::uint16_t, std::size_t, Address, std::size_t, Address,
+                         Address, bool, bool>;
+
+Batch *batch_of(const std::vector<TableSpec> &specs, const std::vector<Given> &given) {
+    std::vector<GivenBags> all;
+    all.reserve(given.size());
+    for (const auto &[name, table, count, ids, bags, offsets, weights, is_mean, by_row] : given) {
+        all.push_back({name, table, count, reinterpret_cast<const std::int64_t *>(ids), bags,
+                       reinterpret_cast<const std::int64_t *>(offsets),
+                       reinterpret_cast<const float *>(weights), is_mean, by_row});
+    }
+    const nb::gil_scoped_release unlocked;
+    return new Batch(specs, all);
+}
+
+void bind_batch(nb::module_ &m) {
+    nb::class_<Batch>(m, "Batch")
+        .def(nb::new_(&batch_of), "specs"_a, "given"_a)
+        .def("asked", [](const Batch &batch, std::size_t i) { return batch.asked(i).bags; })
+        .def("is_by_row", &Batch::is_by_row)
+        .def("is_plain", &Batch::is_plain)
+        .def("read_rows",
+             [](const Batch &batch, std::size_t i, Address rows) {
+                 const BagSource asked = batch.asked(i);
+                 std::copy_n(asked.rows, asked.bags, reinterpret_cast<std::uint32_t *>(rows));
+             })
+        .def("read_places", [](const Batch &batch, std::size_t i, Address places) {
+            std::copy(batch.places(i).begin(), batch.places(i).end(),
+                      reinterpret_cast<std::int64_t *>(places));
+        });
+}
+
+template <class Value>
+std::vector<Value *> pointers(const std::vector<Address> &addresses) {
+    std::vector<Value *> all;
+    for (const Address one : addresses) all.push_back(reinterpret_cast<Value *>(one));
+    return all;
+}
+
+void bind_of_batches(nb::class_<Service> &service) {
+    service
+        .def(
+            "look_up_batch",
+            [](Service &own, std::uint32_t step, const Batch &batch) {
+                return own.look_up(step, batch);
+            },
+            Unlocked())
+        .def(
+            "take_batch",
+            [](Service &own, const Batch &batch, const std::vector<Client::Ticket> &tickets,
+               const std::vector<Address> &vectors) {
+                own.take(batch, tickets, pointers<float>(vectors));
+            },
+            Unlocked())
+        .def(
+            "add_gradients_of_batch",
+            [](Service &own, std::uint32_t step, const Batch &batch,
+               const std::vector<Address> &gradients) {
+                own.add_gradients(step, batch, pointers<const float>(gradients));
+            },
+            Unlocked())
+        .def("wait_all", &Service::wait, "tickets"_a, "timeout_ns"_a, Unlocked());
+}
+
 Service *service_of(int fd, const GroupConfig &config, const ClientConfig &own,
                     const std::vector<std::pair<std::uint32_t, std::uint16_t>> &peers,
                     double loss_rate, std::uint64_t loss_seed) {
@@ -304,8 +373,12 @@ void bind_service(nb::module_ &m) {
             },
             Unlocked())
         .def("end_step", &Service::end_step, "step"_a, "rate"_a, Unlocked())
-        .def("send", &Service::send, Unlocked())
-        .def("wait", &Service::wait, "ticket"_a, "timeout_ns"_a, Unlocked())
+        .def(
+            "wait",
+            [](Service &own, Client::Ticket ticket, std::int64_t timeout_ns) {
+                return own.wait({ticket}, timeout_ns);
+            },
+            "ticket"_a, "timeout_ns"_a, Unlocked())
         .def("wait_for_gradients", &Service::wait_for_gradients, "timeout_ns"_a, Unlocked())
         .def("wait_for_version", &Service::wait_for_version, "version"_a, "timeout_ns"_a,
              Unlocked())
@@ -314,6 +387,7 @@ void bind_service(nb::module_ &m) {
         });
     bind_state(service);
     bind_hot(service);
+    bind_of_batches(service);
     service
         .def(
             "hot_rows",
@@ -330,6 +404,7 @@ void bind(nb::module_ &m) {
     bind_configs(m);
     bind_counters(m);
     bind_node(m);
+    bind_batch(m);
     bind_service(m);
 }
 

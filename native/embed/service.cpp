@@ -91,12 +91,6 @@ Client::Ticket Service::look_up(std::uint32_t step, std::uint16_t table, const B
     return node_.client().look_up(step, table, bags, with_state);
 }
 
-void Service::send() {
-    const std::lock_guard lock(mutex_);
-    flush();
-    wake_in_time();
-}
-
 void Service::take(Client::Ticket ticket, float *vectors) {
     const std::lock_guard lock(mutex_);
     node_.client().take(ticket, vectors);
@@ -108,6 +102,42 @@ void Service::add_gradients(std::uint32_t step, std::uint16_t table, const BagSo
     node_.client().add_gradients(step, table, bags, vectors);
     flush();
     wake_in_time();
+}
+
+std::vector<Client::Ticket> Service::look_up(std::uint32_t step, const Batch &batch) {
+    std::vector<Client::Ticket> tickets;
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+        tickets.push_back(node_.client().look_up(step, batch.table(i), batch.asked(i)));
+    }
+    flush();
+    wake_in_time();
+    return tickets;
+}
+
+void Service::take(const Batch &batch, const std::vector<Client::Ticket> &tickets,
+                   const std::vector<float *> &vectors) {
+    std::vector<float> came;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+        if (batch.is_by_row(i) && !batch.is_plain(i)) {
+            take(tickets[i], vectors[i]);
+            continue;
+        }
+        came.resize(batch.asked(i).bags * batch.dim(i));
+        take(tickets[i], came.data());
+        batch.pool(i, came.data(), vectors[i]);
+    }
+}
+
+void Service::add_gradients(std::uint32_t step, const Batch &batch,
+                            const std::vector<const float *> &gradients) {
+    std::vector<float> sums;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+        if (gradients[i] == nullptr) continue;
+        sums.resize(batch.asked(i).bags * batch.dim(i));
+        batch.spread(i, gradients[i], sums.data());
+        add_gradients(step, batch.table(i), batch.asked(i), sums.data());
+    }
 }
 
 void Service::end_step(std::uint32_t step, float rate) {
@@ -131,8 +161,10 @@ Outcome Service::wait_until(std::int64_t timeout_ns, IsDone is_done) {
     return over() ? Outcome::kFailed : Outcome::kNotYet;
 }
 
-Outcome Service::wait(Client::Ticket ticket, std::int64_t timeout_ns) {
-    return wait_until(timeout_ns, [&] { return node_.client().is_done(ticket); });
+Outcome Service::wait(const std::vector<Client::Ticket> &tickets, std::int64_t timeout_ns) {
+    const auto is_done = [&](Client::Ticket one) { return node_.client().is_done(one); };
+    return wait_until(timeout_ns,
+                      [&] { return std::all_of(tickets.begin(), tickets.end(), is_done); });
 }
 
 Outcome Service::wait_for_gradients(std::int64_t timeout_ns) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/peer.hpp"
+#include "embed/batch.hpp"
 #include "embed/node.hpp"
 #include "host/channel/descriptor.hpp"
 
@@ -46,17 +47,26 @@ class Service {
     Service(const Service &) = delete;
     Service &operator=(const Service &) = delete;
 
-    // As Client's of the same names. Look-ups are sent by send(), or where they are waited for.
+    // As Client's of the same names. Look-ups are sent where they are waited for.
     Client::Ticket look_up(std::uint32_t step, std::uint16_t table, const BagSource &bags,
                            bool with_state);
     void take(Client::Ticket ticket, float *vectors);
     void add_gradients(std::uint32_t step, std::uint16_t table, const BagSource &bags,
                        const float *vectors);
     void end_step(std::uint32_t step, float rate);
-    void send();
+
+    // Of all tables of a batch; sent at once.
+    std::vector<Client::Ticket> look_up(std::uint32_t step, const Batch &batch);
+    // Where they go, of each table: the vectors of its bags; those of its rows, if it is by row
+    // and not plain.
+    void take(const Batch &batch, const std::vector<Client::Ticket> &tickets,
+              const std::vector<float *> &vectors);
+    // Of the bags of each table; null: it has none.
+    void add_gradients(std::uint32_t step, const Batch &batch,
+                       const std::vector<const float *> &gradients);
 
     // At most so long.
-    Outcome wait(Client::Ticket ticket, std::int64_t timeout_ns);
+    Outcome wait(const std::vector<Client::Ticket> &tickets, std::int64_t timeout_ns);
     Outcome wait_for_gradients(std::int64_t timeout_ns);
     // Until the gradients of all steps before this one are in this host's rows.
     Outcome wait_for_version(std::uint32_t version, std::int64_t timeout_ns);

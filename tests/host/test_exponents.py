@@ -87,7 +87,7 @@ def test_what_one_size_and_type_taught_no_other_guesses(taught: Coding) -> None:
         nonlocal number
         number += 1
         before = star.workers[0].counters.guessed_chunks
-        part = np.full(elems, 1.5, dtype)
+        part: NDArray[Any] = np.full(elems, 1.5, dtype)
         outs = [np.zeros_like(part) for _ in range(2)]
         for rank, out in enumerate(outs):
             star.submit(rank, number, part, out, coding=coding)

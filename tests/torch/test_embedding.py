@@ -57,9 +57,9 @@ def test_exact_forward_has_the_bits_of_torch(tmp_path: Path) -> None:
 def test_what_is_asked_for_wrongly_is_refused_and_nothing_is_sent(tmp_path: Path) -> None:
     for said in run(cases.bad_ids, tmp_path / "a"):
         assert said == [
-            "NoSuchRowError: row 500: the table has rows 0 to 499",
-            "NoSuchRowError: row -1: the table has rows 0 to 499",
-            "InvalidBagsError: rows: float32 (1,): want integers, (n,)",
+            "NoSuchRowError: table 'user': row 500: it has rows 0 to 499",
+            "NoSuchRowError: table 'user': row -1: it has rows 0 to 499",
+            "InvalidBagsError: table 'user': ids: torch.float32: want integers",
         ]
 
 

@@ -12,15 +12,13 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-from numpy.typing import NDArray
 from torch import nn
 
-from ina.embed.bags import Bags
-from ina.embed.errors import InvalidBagsError, TableError
+from ina.embed.errors import TableError
 from ina.embed.service import Service
 from ina.embed.sharding import Table, place
 from ina.errors import InaError
-from ina.torch.embedding.asked import Asked, Query, ask
+from ina.torch.embedding.asked import Asked, Push, query_of
 from ina.torch.embedding.hot import Hot
 from ina.torch.embedding.meeting import gathered, start
 from ina.torch.embedding.optimizer import EmbeddingOptimizer, Name, native_optimizer
@@ -75,7 +73,7 @@ class EmbeddingBags(nn.Module):
         self._trains = False
         self._options = options
         self._hot: Hot | None = None
-        self._prefetched: tuple[int, int, dict[str, Asked]] | None = None
+        self._prefetched: tuple[int, int, Asked] | None = None
         self._at_end = weakref.finalize(self, _end, self.service, self._progress)
 
     @property
@@ -96,10 +94,9 @@ class EmbeddingBags(nn.Module):
         push = self._push_of(step) if self._trains and torch.is_grad_enabled() else None
         asked = self._taken(batch) or self._ask(batch, step)
         if push is not None and self._hot is not None:
-            for name, one in asked.items():
-                if one.rows is not None:
-                    self._hot.seen(self._numbers[name], one.rows)
-        return {name: one.vectors(push) for name, one in asked.items()}
+            for number, rows in asked.rows():
+                self._hot.seen(number, rows)
+        return asked.vectors(push)
 
     def prefetch(self, batch: Mapping[str, Given]) -> None:
         """Ask now for what the next step's first forward pass will be given, the same object.
@@ -179,33 +176,24 @@ class EmbeddingBags(nn.Module):
             raise TableError(f"table {name!r}: there are {', '.join(self._numbers)}")
         return self._numbers[name]
 
-    def _ask(self, batch: Mapping[str, Given], step: int) -> dict[str, Asked]:
+    def _ask(self, batch: Mapping[str, Given], step: int) -> Asked:
         queries = {}
         for name, given in batch.items():
             parts: Any = (given,) if isinstance(given, torch.Tensor) else given
             queries[self._number(name)] = query_of(name, *parts)
-        for number, query in queries.items():  # all, before anything is sent
-            Bags.of(query.ids.numpy(), query.offsets.numpy(), limit=self.tables[number].rows)
-        asked = {}
-        for number, query in queries.items():
-            table = self.tables[number]
-            asked[table.name] = ask(
-                self.service, step, number, table, self._specs[number], query, self._exact
-            )
-        self.service.send()
-        return asked
+        return Asked(self.service, step, queries, self.tables, self._specs, self._exact)
 
-    def _taken(self, batch: Mapping[str, Given]) -> dict[str, Asked] | None:
+    def _taken(self, batch: Mapping[str, Given]) -> Asked | None:
         prefetched, self._prefetched = self._prefetched, None
         if prefetched is None or prefetched[:2] != (id(batch), self.steps):
             return None
         return prefetched[2]
 
-    def _push_of(self, step: int) -> Any:
-        def push(number: int, bags: Bags, gradient: NDArray[np.float32]) -> None:
+    def _push_of(self, step: int) -> Push:
+        def push() -> Service:
             if step != self.steps:
                 raise TableError(f"backward of step {step}, and {self.steps} have ended")
-            self.service.add_gradients(step, number, bags, gradient)
+            return self.service
 
         return push
 
@@ -320,25 +308,3 @@ def _end(service: Service, progress: _Progress) -> None:
             service.wait_for_version(progress.steps, _LAST_STEP_S)
             time.sleep(_LINGER_S)
     service.close()
-
-
-def query_of(
-    name: str,
-    ids: torch.Tensor,
-    offsets: torch.Tensor | None = None,
-    weights: torch.Tensor | None = None,
-) -> Query:
-    """As 1-dimensional ids with offsets. Raises InvalidBagsError."""
-    for what, tensor in (("ids", ids), ("offsets", offsets), ("weights", weights)):
-        if tensor is not None and tensor.device.type != "cpu":
-            raise InvalidBagsError(f"table {name!r}: {what} are on {tensor.device}: want cpu")
-    if ids.dim() == 2:
-        if offsets is not None:
-            raise InvalidBagsError(f"table {name!r}: ids of shape (bags, rows) have no offsets")
-        return Query(ids.reshape(-1), torch.arange(ids.shape[0]) * ids.shape[1], weights)
-    if ids.dim() != 1 or offsets is None:
-        raise InvalidBagsError(
-            f"table {name!r}: ids of shape {tuple(ids.shape)}: want (bags, rows a bag), or (n,) and"
-            " offsets"
-        )
-    return Query(ids, offsets, weights)
