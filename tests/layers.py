@@ -40,7 +40,7 @@ BELOW = {
     "host": {
         *("congestion", "errors", "extension", "log", "modes", "protocol", "rpc", "p4", "metrics"),
     },
-    "embed": {"errors", "extension", "protocol"},
+    "embed": {"errors", "extension", "metrics", "protocol"},
     "controller": {
         *("congestion", "errors", "log", "protocol", "rpc", "p4", "metrics", "switch"),
         *("document", "fabric", "modes", "tables", "trees", "units"),
@@ -113,13 +113,24 @@ BELOW = {
         "trees",
     },
     "bench": {
-        *("errors", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
+        *("embed", "errors", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
         *("emulate", "fabric", "files", "modes", "netns", "sim", "tables", "testing", "torch"),
         *("trees", "units"),
     },
     "cli": {
         *("errors", "log", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
-        *("bench", "doctor", "emulate", "files", "pcap", "sim", "testing", "torch", "units"),
+        *(
+            "bench",
+            "doctor",
+            "embed",
+            "emulate",
+            "files",
+            "pcap",
+            "sim",
+            "testing",
+            "torch",
+            "units",
+        ),
         *("cache_dir", "congestion", "document", "fabric", "modes", "tables", "trees"),
     },
     "__main__": {"cli"},
@@ -198,7 +209,18 @@ ROOMS["cli"] = {
     "lazy": {"common", "log_options"},
     **{
         noun: {"common"}
-        for noun in ("demo", "emulate", "fabric", "files", "p4", "pcap", "sim", "tenant", "test")
+        for noun in (
+            "demo",
+            "embed",
+            "emulate",
+            "fabric",
+            "files",
+            "p4",
+            "pcap",
+            "sim",
+            "tenant",
+            "test",
+        )
     },
     "job": {"common"},
     "bench": {"common", "lazy"},

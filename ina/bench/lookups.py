@@ -12,6 +12,7 @@ from ina.bench import limits
 from ina.bench.report import Ratio
 from ina.bench.spread import spread
 from ina.bench.testbed import Testbed, own_switch, records
+from ina.embed.generated import mlperf_tables
 
 _WORKER = "ina.bench.torch.lookups"
 _START_UP_S = 600.0
@@ -20,14 +21,6 @@ WAYS = ("ina", "gloo")
 PHASES = ("training", "inference")
 WARM_STEPS = 12
 """Of training: after the tenth the first rows are hot."""
-ROWS = (
-    *(40_000_000, 39_060, 17_295, 7_424, 20_265, 3, 7_122, 1_543, 63, 40_000_000, 3_067_956),
-    *(405_282, 10, 2_209, 11_938, 155, 4, 976, 14, 40_000_000, 40_000_000, 40_000_000, 590_152),
-    *(12_973, 108, 36),
-)
-"""Of the tables of MLPerf's DLRM-DCNv2 (training v3.0)."""
-BAGS = (3, 2, 1, 2, 6, 1, 1, 1, 1, 7, 3, 8, 1, 6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1)
-"""How many rows of each table a sample has there."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +44,7 @@ class LookupsOrder:
     @property
     def tables(self) -> list[tuple[int, int]]:
         """Rows of each, and rows a bag."""
-        sizes = BAGS if self.bags else (1,) * len(ROWS)
-        return [(min(rows, self.most_rows), bag) for rows, bag in zip(ROWS, sizes, strict=True)]
+        return mlperf_tables(self.most_rows, bags=self.bags)
 
 
 @dataclass(frozen=True)

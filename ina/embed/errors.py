@@ -31,3 +31,7 @@ class HostsDifferError(InaError):
 
 class StepDeadlineError(DeadlineError):
     """Other hosts have not ended their steps within the time that was given them."""
+
+
+class TraceError(InvalidInputError):
+    """A file of look-ups that is not as it should be, or too short for what is asked of it."""

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[np.uint32]
+MOST_HOT_BYTES = 64 << 20
+"""Of replicas on each host, where nothing else is said."""
 
 
 def least_asks(hosts: int) -> float:

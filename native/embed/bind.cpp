@@ -74,6 +74,29 @@ void apply_hot(Node &node, Address sums, float rate) {
     node.client().hot().apply(floats(sums), node.client().optimizer(), rate);
 }
 
+// Of rows of a table; what is looked for is marked as asked for.
+void find_all(RowCache &cache, std::size_t table, std::size_t count, Address rows, Address found) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint32_t row = reinterpret_cast<const std::uint32_t *>(rows)[i];
+        reinterpret_cast<bool *>(found)[i] = cache.find(table, row) != nullptr;
+    }
+}
+
+void put_all(RowCache &cache, std::size_t table, std::size_t count, Address rows, Address values,
+             std::size_t dim) {
+    for (std::size_t i = 0; i < count; ++i) {
+        cache.put(table, reinterpret_cast<const std::uint32_t *>(rows)[i],
+                  floats(values) + i * dim);
+    }
+}
+
+void owners_of(const Placement &placement, std::size_t count, Address rows, Address owners) {
+    for (std::size_t i = 0; i < count; ++i) {
+        reinterpret_cast<std::uint16_t *>(owners)[i] =
+            placement.owner_of(reinterpret_cast<const std::uint32_t *>(rows)[i]);
+    }
+}
+
 std::size_t hot_values(Node &node) { return node.client().hot().gradient_values(); }
 
 void read_hot_gradients(Node &node, Address out) {
@@ -147,7 +170,14 @@ void bind_configs(nb::module_ &m) {
         .def("owner_of", &Placement::owner_of, "row"_a)
         .def("local_of", &Placement::local_of, "row"_a)
         .def("rows_of", &Placement::rows_of, "host"_a)
-        .def("row_at", &Placement::row_at, "host"_a, "local"_a);
+        .def("row_at", &Placement::row_at, "host"_a, "local"_a)
+        .def("owners_of", &owners_of);
+    nb::class_<RowCache>(m, "RowCache")
+        .def(nb::init<>())
+        .def("resize", &RowCache::resize, "specs"_a, "most_bytes"_a)
+        .def("find_all", &find_all)
+        .def("put_all", &put_all)
+        .def_prop_ro("counters", &RowCache::counters);
 }
 
 void bind_counters(nb::module_ &m) {

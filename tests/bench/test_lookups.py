@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from ina.bench.lookups import BAGS, ROWS, LookupsOrder
+from ina.bench.lookups import LookupsOrder
+from ina.embed.zipf import MLPERF_BAGS, MLPERF_ROWS
 from tests.bench.command import bench
 
 SMALL = ("--most-rows=50", "--dim=4", "--samples=16", "--queries=4", "--repeats=3")
@@ -26,10 +27,10 @@ def test_both_ways_read_the_same_and_what_is_spoilt_is_seen() -> None:
         assert row["wrong"] == 2 * 3 * row["samples"] > 0
 
 
-@pytest.mark.parametrize(("bags", "ids"), [(False, 26), (True, sum(BAGS))])
+@pytest.mark.parametrize(("bags", "ids"), [(False, 26), (True, sum(MLPERF_BAGS))])
 def test_tables_are_mlperfs(bags: bool, ids: int) -> None:
     order = LookupsOrder(200_000, 64, 2048, 64, bags, 1.05, 1, 1.0, 0)
-    assert len(order.tables) == len(ROWS) == 26
+    assert len(order.tables) == len(MLPERF_ROWS) == 26
     assert sum(bag for _, bag in order.tables) == ids
     assert max(rows for rows, _ in order.tables) == 200_000
 

@@ -37,6 +37,7 @@ READ = {
     "emulate check": ["topology"],
     "emulate run": ["topology"],
     "emulate up": ["topology"],
+    "embed plan": ["trace"],
     "fabric check": ["file", "--lldp"],
     "job plan": ["file"],
     "p4 compile": ["source"],
@@ -209,4 +210,6 @@ def test_every_path_that_is_read_is_tried() -> None:
         if kind_of(it) == "Path" and it.opts[0] not in written
     }
     tried = {(words, it.opts[0]) for words, it in READS}
-    assert paths - tried == {("fabric plot", "file"), ("bench sim", "--scenarios")}
+    assert paths - tried == {
+        *(("fabric plot", "file"), ("embed trace", "file"), ("bench sim", "--scenarios")),
+    }

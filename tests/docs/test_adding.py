@@ -12,7 +12,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 SEAMS = {
     *("mode", "collective", "codec", "framing", "transport", "sender", "target"),
     *("window algorithm", "placement policy", "memory policy", "scenario", "benchmark"),
-    *("door", "noun", "framing of the cases"),
+    *("door", "noun", "framing of the cases", "optimizer"),
 }
 _PATH = re.compile(r"`((?:[\w.]+/)+[\w.]*)`")
 _SYMBOLS = re.compile(r"((?:`\w+`,? )+)\(`([\w./]+)`\)")

@@ -101,6 +101,6 @@ def test_a_rank_alone_needs_no_group() -> None:
 
 
 def test_optimizers_are_those_of_the_reference() -> None:
-    from ina.torch.embedding.optimizer import RULES
+    from ina.embed.rules import RULES
 
     assert set(RULES) == set(OPTIMIZERS)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ina.bench.lookups import WARM_STEPS, WAYS, LookupsOrder
 from ina.bench.testbed import asked_of
 from ina.bench.torch.carried import carried, device_of
+from ina.embed.zipf import Zipf
 from ina.torch.embedding import EmbeddingBags, Table
 from ina.torch.env import Settings
 
@@ -185,20 +186,14 @@ class Batches:
     def __init__(self, order: LookupsOrder) -> None:
         self._order = order
         self._random = np.random.default_rng([1, dist.get_rank()])
-        self._upto = {
-            rows: np.cumsum(np.arange(1, rows + 1, dtype=np.float64) ** -order.zipf)
-            for rows, _ in order.tables
-        }
+        self._rows = {rows: Zipf(rows, order.zipf) for rows, _ in order.tables}
 
     def make(self, samples: int) -> Batch:
         """The next one."""
-        batch = []
-        for rows, bag in self._order.tables:
-            upto = self._upto[rows]
-            drawn = np.searchsorted(upto, self._random.random((samples, bag)) * upto[-1])
-            # A prime and so, but for tables of its multiples, a permutation.
-            batch.append(torch.from_numpy(np.minimum(drawn, rows - 1) * 7_919 % rows))
-        return batch
+        return [
+            torch.from_numpy(self._rows[rows].draw(self._random, (samples, bag)))
+            for rows, bag in self._order.tables
+        ]
 
 
 class Turns:

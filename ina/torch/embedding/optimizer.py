@@ -8,11 +8,10 @@ from typing import Any, Literal
 import torch
 
 from ina.embed.errors import TableError
+from ina.embed.rules import RULES
 from ina.extension.embed import Optimizer as Native
-from ina.extension.embed import Rule
 
 Name = Literal["sgd", "adagrad", "rowwise_adagrad"]
-RULES = {"sgd": Rule.SGD, "adagrad": Rule.ADAGRAD, "rowwise_adagrad": Rule.ROWWISE_ADAGRAD}
 
 
 def native_optimizer(name: str, eps: float, initial_accumulator_value: float) -> Native:

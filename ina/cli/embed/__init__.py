@@ -1,0 +1,1 @@
+"""``ina embed``: its app is in ``command``."""
