@@ -353,15 +353,21 @@ void Client::on_rows(const Header &header, const std::uint8_t *payload, std::siz
                      std::int64_t now_ns) {
     Message *const message = find(&lookups_, header);
     const std::size_t offset = header.part * config_.part_bytes;
-    if (message == nullptr || (message->done >> header.part & 1) != 0 ||
+    if (message == nullptr || header.part >= header.parts ||
         bytes != std::min(config_.part_bytes, message->bytes - offset)) {
         ++counters_.stray;
         return;
     }
-    auto *const answer =
-        reinterpret_cast<std::uint8_t *>(message->asked->values.data() + message->offset);
-    std::memcpy(answer + offset, payload, bytes);
-    note_done(message, std::uint64_t{1} << header.part, now_ns);
+    std::uint64_t parts = 0;
+    if ((message->done >> header.part & 1) == 0) {
+        parts = std::uint64_t{1} << header.part;
+        auto *const answer =
+            reinterpret_cast<std::uint8_t *>(message->asked->values.data() + message->offset);
+        std::memcpy(answer + offset, payload, bytes);
+    } else {
+        ++counters_.stray;
+    }
+    note_done(message, parts, header, now_ns);
 }
 
 void Client::on_received(const Header &header, std::uint64_t mask, std::int64_t now_ns) {
@@ -370,7 +376,7 @@ void Client::on_received(const Header &header, std::uint64_t mask, std::int64_t 
         ++counters_.stray;
         return;
     }
-    note_done(message, mask & all_parts(message->header.parts) & ~message->done, now_ns);
+    note_done(message, mask & all_parts(message->header.parts) & ~message->done, header, now_ns);
 }
 
 void Client::on_wait(const Header &header, std::uint64_t mask, std::int64_t now_ns) {
@@ -387,14 +393,19 @@ void Client::on_wait(const Header &header, std::uint64_t mask, std::int64_t now_
     }
 }
 
-void Client::note_done(Message *message, std::uint64_t parts, std::int64_t now_ns) {
-    if (message->done == 0 && parts != 0 && message->tries == 0) {
-        rtt_.on_sample(now_ns, now_ns - message->sent_ns, false);
+// What answers a probe left behind the answers to what was sent before: what has not come by then
+// is lost. Those that are merely late say nothing of the kind.
+void Client::note_done(Message *message, std::uint64_t parts, const Header &answer,
+                       std::int64_t now_ns) {
+    const bool is_to_probe = (answer.flags & kFlagAgain) != 0;
+    if (message->done == 0 && parts != 0 && !is_to_probe) {
+        rtt_.on_sample(now_ns, now_ns - message->first_sent_ns, false);
     }
     message->done |= parts;
+    if (parts != 0) message->deadline_ns = now_ns + rtt_.timeout_ns(message->tries);
     parts_in_flight_[message->way] -= bits_of(parts);
     if (message->parts_left() == 0) return finish(message);
-    if (message->is_probing) {  // it was answered: what has not come is lost
+    if (message->is_probing && is_to_probe) {
         message->is_probing = false;
         send(message, Again::kAll, now_ns);
     }

@@ -31,7 +31,8 @@ namespace ina::embed {
 struct ClientConfig {
     // Of each kind: so many may be on their way. All owners answer one host, over one link.
     std::size_t window_parts = 64;
-    host::RtoLimits rto;
+    // Owners answer between other work: their host's, and that of all who ask.
+    host::RtoLimits rto{50'000'000, 10'000'000, 400'000'000};
     std::int64_t patience_ns = 300'000'000'000;  // without a word of a host
 };
 
@@ -157,7 +158,8 @@ class Client {
                  std::int64_t now_ns);
     void on_received(const Header &header, std::uint64_t mask, std::int64_t now_ns);
     void on_wait(const Header &header, std::uint64_t mask, std::int64_t now_ns);
-    void note_done(Message *message, std::uint64_t parts, std::int64_t now_ns);
+    void note_done(Message *message, std::uint64_t parts, const Header &answer,
+                   std::int64_t now_ns);
     void finish(Message *message);
     void look_for_failure(const Message &message, std::int64_t now_ns);
 

@@ -30,7 +30,7 @@ void Owner::open_before(std::uint32_t version) {
 Header Owner::reply_to(const Header &header, Kind kind) const {
     Header reply = header;
     reply.kind = kind;
-    reply.flags = 0;
+    reply.flags = header.flags & kFlagAgain;
     reply.sender = config_.host;
     reply.crc = 0;
     return reply;

@@ -29,7 +29,7 @@ inline constexpr std::uint8_t kFlagSingle = 0x01;    // each bag has one row: no
 inline constexpr std::uint8_t kFlagWeighted = 0x02;  // a float32 for each row of a bag
 inline constexpr std::uint8_t kFlagState = 0x04;     // the optimiser's numbers follow each row's
 inline constexpr std::uint8_t kFlagLast = 0x08;      // no gradients of this step come behind these
-inline constexpr std::uint8_t kFlagAgain = 0x10;     // sent before
+inline constexpr std::uint8_t kFlagAgain = 0x10;     // sent before; or answers what was
 // kWait: the sender has given up; the mask names the host that is lost, if one is.
 inline constexpr std::uint8_t kFlagFault = 0x20;
 
