@@ -104,17 +104,25 @@ bool Owner::are_here(const Header &header, const BagReader &bags) const {
 }
 
 // Of each bag the sum of its rows, in their order; with kFlagState, each row's optimiser's numbers
-// behind it.
-void Owner::pool(const Header &header, const BagReader &bags) {
+// behind it. Only of bags that have a value in a part that is wanted.
+void Owner::pool(const Header &header, const BagReader &bags, std::uint64_t wanted) {
     const Placement &placement = placements_[header.table];
     const Shard &shard = shards_[header.table];
     const std::size_t dim = shard.dim();
     const std::size_t state = (header.flags & kFlagState) != 0 ? shard.state_values() : 0;
     pooled_.assign(bags.bags() * (dim + state), 0.0F);
+    const std::size_t part_values = config_.part_bytes / sizeof(float);
     std::size_t next = 0;
     for (std::size_t bag = 0; bag < bags.bags(); ++bag) {
+        const std::size_t first_part = bag * (dim + state) / part_values;
+        const std::size_t last_part = ((bag + 1) * (dim + state) - 1) / part_values;
+        if ((wanted & all_parts(last_part + 1) & ~all_parts(first_part)) == 0) {
+            next += bags.count(bag);
+            continue;
+        }
         float *const sum = pooled_.data() + bag * (dim + state);
         const std::size_t first = next;
+        counters_.rows_read += bags.count(bag);
         for (std::size_t end = next + bags.count(bag); next < end; ++next) {
             const std::uint32_t local = placement.local_of(bags.row(next));
             const float *const row = shard.row(local);
@@ -129,7 +137,6 @@ void Owner::pool(const Header &header, const BagReader &bags) {
             if (state > 0) std::copy_n(shard.state(local), state, sum + dim);
         }
     }
-    counters_.rows_read += bags.rows();
 }
 
 void Owner::answer(const Header &header, std::uint64_t wanted, const std::uint8_t *body,
@@ -139,7 +146,7 @@ void Owner::answer(const Header &header, std::uint64_t wanted, const std::uint8_
         ++counters_.refused;
         return;
     }
-    pool(header, bags);
+    pool(header, bags, wanted);
     const auto *const answer = reinterpret_cast<const std::uint8_t *>(pooled_.data());
     const std::size_t total = pooled_.size() * sizeof(float);
     if (parts_of(total, config_.part_bytes) != header.parts) {

@@ -89,7 +89,7 @@ class Owner {
     void answer(const Header &header, std::uint64_t wanted, const std::uint8_t *body,
                 std::size_t bytes);
     bool are_here(const Header &header, const BagReader &bags) const;
-    void pool(const Header &header, const BagReader &bags);
+    void pool(const Header &header, const BagReader &bags, std::uint64_t wanted);
     void on_gradient(const Header &header, const std::uint8_t *payload, std::size_t bytes);
     void acknowledge(const Header &header, std::uint64_t have);
     void advance();
