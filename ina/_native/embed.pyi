@@ -81,6 +81,13 @@ class CacheCounters:
     hits: int
     misses: int
 
+class TableCounters:
+    rows: int
+    bags: int
+    hot_hits: int
+    cache_hits: int
+    cache_misses: int
+
 class Failure:
     host: int
     step: int
@@ -197,4 +204,5 @@ class Service(_Both):
     def failure(self) -> Failure: ...
     @property
     def traffic(self) -> Traffic: ...
+    def table_counters(self, table: int) -> TableCounters: ...
     def close(self) -> None: ...

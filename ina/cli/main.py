@@ -43,7 +43,8 @@ NOUNS = {
     "job": Lazy("ina.cli.job.command", "List, inspect, watch and end the jobs of a controller."),
     "tenant": Lazy("ina.cli.tenant", "Show what each tenant uses and may use."),
     "embed": Lazy(
-        "ina.cli.embed.command", "Embedding tables that are spread over hosts: plan them."
+        "ina.cli.embed.command",
+        "Embedding tables that are spread over hosts: plan them, watch them.",
     ),
     "p4": Lazy("ina.cli.p4.command", "Compile, describe and draw the P4 programs."),
     "pcap": Lazy("ina.cli.pcap.command", "Read packet captures: decode them, follow a slot."),

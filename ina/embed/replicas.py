@@ -57,6 +57,7 @@ class Replicas:
         for table, (fresh, pending) in enumerate(asked):
             self._set(table, wanted[table], fresh, pending)
         self._native.open_before(next_change)
+        self._service.refreshes += 1
 
     def _set(self, table: int, wanted: Rows, fresh: Rows, pending: LookUp) -> None:
         had, before = self._read(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import socket
 import time
@@ -18,6 +19,7 @@ from ina.embed.errors import (
     StepDeadlineError,
 )
 from ina.extension import embed as native
+from ina.metrics import Living
 from ina.protocol.peer import Peer
 
 Floats = NDArray[np.float32]
@@ -91,14 +93,21 @@ class Service:
         patience_s: float = PATIENCE_S,
         loss_rate: float = 0.0,
         loss_seed: int = 0,
+        names: Sequence[str] = (),
     ) -> None:
         """Take over `door`; `peers` are the hosts' addresses, by number.
 
-        `loss_rate`, a share of what it sends, is dropped, for tests and demonstrations.
+        `loss_rate`, a share of what it sends, is dropped, for tests and demonstrations. `names` are
+        the tables', for metrics; none: their numbers.
         """
+        self.number = next(_numbers)
+        """Among the services of this process."""
+        self.names = names or [str(table) for table in range(len(config.tables))]
+        self.refreshes = 0
+        """How often other rows have become hot."""
         self.dims = [spec.dim for spec in config.tables]
         self._placements = [native.Placement(spec, config.hosts) for spec in config.tables]
-        self._host = config.host
+        self.host = config.host
         self.hosts = config.hosts
         self._peers = peers
         self._optimizer = config.optimizer
@@ -108,6 +117,7 @@ class Service:
             door.socket.fileno(), config, own, places, loss_rate, loss_seed
         )
         door.socket.close()
+        SERVICES.add(self)
 
     def set_optimizer(self, optimizer: native.Optimizer) -> None:
         """Before the first step has ended."""
@@ -162,7 +172,7 @@ class Service:
                 raise StepDeadlineError("embeddings: other hosts have not ended their steps")
         if outcome is native.Outcome.FAILED:
             failure = self.native.failure
-            if failure.host == self._host:
+            if failure.host == self.host:
                 raise HostsDifferError(f"embeddings: {failure.what}")
             raise HostLostError(
                 f"embeddings, step {failure.step}: host {failure.host}"
@@ -172,9 +182,9 @@ class Service:
     def rows(self, table: int) -> NDArray[np.int64]:
         """The numbers of this host's rows, in the order in which they lie here."""
         placement = self._placements[table]
-        count = placement.rows_of(self._host)
+        count = placement.rows_of(self.host)
         return np.fromiter(
-            (placement.row_at(self._host, local) for local in range(count)), np.int64, count
+            (placement.row_at(self.host, local) for local in range(count)), np.int64, count
         )
 
     def read(self, table: int) -> tuple[Floats, Floats]:
@@ -194,7 +204,7 @@ class Service:
         self._copy(table, np.ascontiguousarray(values), state, into=True)
 
     def _room(self, table: int) -> tuple[Floats, Floats]:
-        count, dim = self._placements[table].rows_of(self._host), self.dims[table]
+        count, dim = self._placements[table].rows_of(self.host), self.dims[table]
         state = self.state_values(table)
         return np.empty((count, dim), np.float32), np.empty((count, state), np.float32)
 
@@ -204,4 +214,10 @@ class Service:
 
     def close(self) -> None:
         """Others get no answer any more."""
+        SERVICES.remove(self)
         self.native.close()
+
+
+SERVICES: Living[Service] = Living()
+"""Every one of this process that is not closed."""
+_numbers = itertools.count()

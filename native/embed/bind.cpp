@@ -177,7 +177,7 @@ void bind_configs(nb::module_ &m) {
         .def("resize", &RowCache::resize, "specs"_a, "most_bytes"_a)
         .def("find_all", &find_all)
         .def("put_all", &put_all)
-        .def_prop_ro("counters", &RowCache::counters);
+        .def_prop_ro("counters", [](const RowCache &cache) { return cache.counters(); });
 }
 
 void bind_counters(nb::module_ &m) {
@@ -196,6 +196,12 @@ void bind_counters(nb::module_ &m) {
     nb::class_<CacheCounters>(m, "CacheCounters")
         .def_ro("hits", &CacheCounters::hits)
         .def_ro("misses", &CacheCounters::misses);
+    nb::class_<TableCounters>(m, "TableCounters")
+        .def_ro("rows", &TableCounters::rows)
+        .def_ro("bags", &TableCounters::bags)
+        .def_ro("hot_hits", &TableCounters::hot_hits)
+        .def_ro("cache_hits", &TableCounters::cache_hits)
+        .def_ro("cache_misses", &TableCounters::cache_misses);
     nb::class_<Failure>(m, "Failure")
         .def_ro("host", &Failure::host)
         .def_ro("step", &Failure::step)
@@ -372,6 +378,7 @@ void bind_state(nb::class_<Service> &service) {
         .def_prop_ro("damaged", of_node([](Node &node) { return node.damaged(); }))
         .def_prop_ro("failure", &Service::failure)
         .def_prop_ro("traffic", &Service::traffic)
+        .def("table_counters", &Service::table_counters, "table"_a)
         .def("close", &Service::close, Unlocked());
 }
 

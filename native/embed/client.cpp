@@ -109,7 +109,7 @@ BagSource Client::left_of(const BagSource &bags, IsHere is_here) {
 BagSource Client::not_here(std::uint16_t table, const BagSource &bags, Asked *asked) {
     if (hot_.is_empty() && cache_.is_empty()) return bags;
     return left_of(bags, [&](std::size_t bag, std::uint32_t row, float weight) {
-        const std::size_t place = hot_.find(table, row);
+        const std::size_t place = hot_.look_up(table, row);
         if (place != HotRows::kNone) {
             asked->pieces.push_back({bag, kHot, place, weight});
             return true;

@@ -44,6 +44,13 @@ class HotRows {
         const auto found = tables_[table].index_of.find(row);
         return found == tables_[table].index_of.end() ? kNone : found->second;
     }
+    // As find(), for a look-up, and counted.
+    std::size_t look_up(std::size_t table, std::uint32_t row) {
+        const std::size_t place = find(table, row);
+        if (place != kNone) ++tables_[table].hits;
+        return place;
+    }
+    std::uint64_t hits(std::size_t table) const { return tables_[table].hits; }
     const std::vector<std::uint32_t> &rows(std::size_t table) const { return tables_[table].rows; }
     const float *values(std::size_t table, std::size_t index) const {
         return tables_[table].values.data() + index * tables_[table].dim;
@@ -87,6 +94,7 @@ class HotRows {
         std::vector<std::uint32_t> rows;
         std::unordered_map<std::uint32_t, std::size_t> index_of;
         std::vector<float> values, state, gradients;
+        std::uint64_t hits = 0;
     };
 
     std::vector<Table> tables_;

@@ -25,7 +25,8 @@ class RowCache {
     // Of all tables together at most so many bytes of values; of each table the same share of its
     // rows. 0: it keeps nothing.
     void resize(const std::vector<TableSpec> &specs, std::size_t most_bytes) {
-        tables_.assign(specs.size(), {});
+        tables_.resize(specs.size());
+        forget();
         is_empty_ = most_bytes == 0;
         double all_bytes = 0.0;
         for (const TableSpec &spec : specs) all_bytes += bytes_of(spec);
@@ -39,12 +40,7 @@ class RowCache {
     void use_version(std::uint32_t version) {
         if (version == version_) return;
         version_ = version;
-        for (Table &table : tables_) {
-            table.place_of.clear();
-            table.places.clear();
-            table.values.clear();
-            table.hand = 0;
-        }
+        forget();
     }
     bool is_empty() const { return is_empty_; }  // for good
     std::uint32_t version() const { return version_; }
@@ -54,10 +50,10 @@ class RowCache {
         Table &table = tables_[number];
         const auto found = table.place_of.find(row);
         if (found == table.place_of.end()) {
-            ++counters_.misses;
+            ++table.counters.misses;
             return nullptr;
         }
-        ++counters_.hits;
+        ++table.counters.hits;
         table.places[found->second].was_asked = true;
         return table.values.data() + found->second * table.dim;
     }
@@ -77,7 +73,17 @@ class RowCache {
         table.place_of.emplace(row, place);
         std::copy_n(values, table.dim, table.values.data() + place * table.dim);
     }
-    const CacheCounters &counters() const { return counters_; }
+    CacheCounters counters(std::size_t table) const {
+        return table < tables_.size() ? tables_[table].counters : CacheCounters{};
+    }
+    CacheCounters counters() const {
+        CacheCounters sum;
+        for (const Table &table : tables_) {
+            sum.hits += table.counters.hits;
+            sum.misses += table.counters.misses;
+        }
+        return sum;
+    }
 
   private:
     struct Place {
@@ -91,6 +97,7 @@ class RowCache {
         std::vector<Place> places;
         std::vector<float> values;
         std::size_t hand = 0;
+        CacheCounters counters;
 
         std::size_t free_one() {
             for (;;) {
@@ -102,6 +109,14 @@ class RowCache {
         }
     };
 
+    void forget() {
+        for (Table &table : tables_) {
+            table.place_of.clear();
+            table.places.clear();
+            table.values.clear();
+            table.hand = 0;
+        }
+    }
     static double bytes_of(const TableSpec &spec) {
         return static_cast<double>(spec.rows) * spec.dim * sizeof(float);
     }
@@ -109,7 +124,6 @@ class RowCache {
     std::vector<Table> tables_;
     bool is_empty_ = true;
     std::uint32_t version_ = 0;
-    CacheCounters counters_;
 };
 
 }  // namespace ina::embed

@@ -50,7 +50,7 @@ Service::Service(int fd, const GroupConfig &config, const ClientConfig &own,
     : socket_(::fcntl(fd, F_DUPFD_CLOEXEC, 0)), bell_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       peers_(std::move(peers)),
       received_(std::make_unique<Received>(kHeaderBytes + kMaskBytes + config.part_bytes)),
-      node_(config, own), losses_(losses), chance_(losses.seed) {
+      node_(config, own), losses_(losses), chance_(losses.seed), asked_(config.tables.size()) {
     if (!(losses.rate >= 0.0 && losses.rate < 1.0)) {
         throw std::invalid_argument("loss rate must be 0 to below 1");
     }
@@ -108,7 +108,10 @@ std::vector<Client::Ticket> Service::look_up(std::uint32_t step, const Batch &ba
     std::vector<Client::Ticket> tickets;
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < batch.size(); ++i) {
-        tickets.push_back(node_.client().look_up(step, batch.table(i), batch.asked(i)));
+        const BagSource asked = batch.asked(i);
+        tickets.push_back(node_.client().look_up(step, batch.table(i), asked));
+        TableCounters &table = asked_[batch.table(i)];
+        (batch.is_by_row(i) ? table.rows : table.bags) += asked.bags;
     }
     flush();
     wake_in_time();
@@ -187,6 +190,16 @@ Failure Service::failure() {
 Traffic Service::traffic() {
     const std::lock_guard lock(mutex_);
     return traffic_;
+}
+
+TableCounters Service::table_counters(std::size_t table) {
+    const std::lock_guard lock(mutex_);
+    TableCounters counters = asked_.at(table);
+    counters.hot_hits = node_.client().hot().hits(table);
+    const CacheCounters cache = node_.client().cache().counters(table);
+    counters.cache_hits = cache.hits;
+    counters.cache_misses = cache.misses;
+    return counters;
 }
 
 void Service::run() {

@@ -29,6 +29,15 @@ struct Traffic {
     std::uint64_t lost = 0;  // on purpose
 };
 
+// Of a table, what this host has asked for.
+struct TableCounters {
+    std::uint64_t rows = 0;      // of batches that are asked for by row
+    std::uint64_t bags = 0;      // of batches that are asked for by bag
+    std::uint64_t hot_hits = 0;  // rows of look-ups and bags that are replicas here
+    std::uint64_t cache_hits = 0;
+    std::uint64_t cache_misses = 0;
+};
+
 // Packets that are dropped on their way out, for tests and demonstrations.
 struct Losses {
     double rate = 0.0;  // 0 to below 1
@@ -83,7 +92,8 @@ class Service {
     }
     Failure failure();
     Traffic traffic();
-    void close();  // idempotent; what waits has failed
+    TableCounters table_counters(std::size_t table);  // Throws std::out_of_range.
+    void close();                                     // idempotent; what waits has failed
 
   private:
     struct Received;
@@ -107,6 +117,7 @@ class Service {
     Losses losses_;
     std::mt19937_64 chance_;
     Traffic traffic_;
+    std::vector<TableCounters> asked_;  // by table; what others count is 0 here
     std::int64_t sleeps_until_ns_ = 0;  // the thread
     bool is_closed_ = false;
     std::thread thread_;

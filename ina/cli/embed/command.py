@@ -12,6 +12,8 @@ import typer
 from ina.cli.common.options import command
 from ina.cli.common.output import JsonOption, check_output, check_picture, emit
 from ina.cli.common.progress import progress
+from ina.cli.embed.show import read, services_of
+from ina.cli.embed.show import view as services_view
 from ina.cli.embed.view import view
 from ina.embed.errors import TraceError
 from ina.embed.generated import generated, mlperf_tables
@@ -42,13 +44,13 @@ class Optimizer(str, Enum):
 
 
 app = typer.Typer(
-    help="Embedding tables that are spread over hosts: plan them.", no_args_is_help=True
+    help="Embedding tables that are spread over hosts: plan them, watch them.", no_args_is_help=True
 )
 
 
 @app.callback()
 def _embed() -> None:
-    """Embedding tables that are spread over hosts: plan them."""
+    """Embedding tables that are spread over hosts: plan them, watch them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,3 +169,15 @@ def make_trace(asked: TraceOptions) -> None:
         asked.json,
         f"{asked.file}: {asked.samples:,} samples, {len(tables)} tables, {size_text(size)}",
     )
+
+
+@app.command()
+def show(
+    address: Annotated[
+        str, typer.Argument(metavar="HOST:PORT", help="Where a rank serves: its INA_METRICS.")
+    ],
+    json: JsonOption = False,
+) -> None:
+    """Show what the services of a rank's process have counted: look-ups, rows, hits, bytes."""
+    services = services_of(read(address), address)
+    emit(services, json, services_view(services))

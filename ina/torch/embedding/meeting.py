@@ -14,14 +14,17 @@ import torch.distributed as dist
 
 from ina.embed.errors import HostsDifferError, TooLittleMemoryError
 from ina.embed.memory import check_memory
+from ina.embed.metrics import ServiceCollector
 from ina.embed.service import Door, Service
 from ina.embed.sharding import Table, how, place
 from ina.embed.start import normal_rows
 from ina.extension.embed import GroupConfig, Optimizer
+from ina.host import metrics
 from ina.host.own_addresses import towards
 from ina.protocol.peer import Peer
 from ina.torch.env import Settings
 
+metrics.COLLECTORS.append(ServiceCollector())
 _log = logging.getLogger(__name__)
 _LOOPBACK = "127."
 _HERE = "127.0.0.1"
@@ -44,12 +47,14 @@ def start(tables: Sequence[Table], group: dist.ProcessGroup | None, patience_s: 
     Without a process group, the rank is alone. `patience_s`: without a word of another rank.
 
     Raises on every rank: TableError; HostsDifferError, ranks name other tables, or addresses that
-    do not reach each other; TooLittleMemoryError, of one of them.
+    do not reach each other; TooLittleMemoryError, of one of them. Where ``INA_METRICS`` asks for an
+    endpoint: MetricsAddressError, MetricsListenError, of this rank.
     """
     is_alone = not dist.is_initialized()
     rank = 0 if is_alone else dist.get_rank(group)
     hosts = 1 if is_alone else dist.get_world_size(group)
     specs = place(tables, hosts)
+    metrics.start_from_environ()
     settings = Settings.from_environ()
     door = Door(_own_address(settings))
     seed = int(torch.randint(2**62, ()).item())
@@ -67,6 +72,7 @@ def start(tables: Sequence[Table], group: dist.ProcessGroup | None, patience_s: 
         patience_s=patience_s,
         loss_rate=settings.loss_rate,
         loss_seed=settings.loss_seed + rank,
+        names=[table.name for table in tables],
     )
     for number, table in enumerate(tables):
         service.write(number, normal_rows(said[0].seed, number, service.rows(number), table.dim))
