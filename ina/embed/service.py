@@ -165,6 +165,22 @@ class Service:
         self.wait(lambda: self.native.wait_for_gradients(_SLICE_NS), deadline)
         self.wait(lambda: self.native.wait_for_version(version, _SLICE_NS), deadline)
 
+    def look_for_lost(self, version: int) -> None:
+        """Ask every host that has rows for one in this version, which all are about to have.
+
+        Raises HostLostError, which names who does not answer, after its patience.
+        """
+        self.wait_for_version(version)
+        asked = []
+        for host in range(self.hosts):
+            for table, placement in enumerate(self._placements):
+                if placement.rows_of(host) > 0:
+                    bags = Bags.of([placement.row_at(host, 0)], limit=2**32)
+                    asked.append(self.look_up(version, table, bags, with_state=True))
+                    break
+        for one in asked:
+            one.wait()
+
     def wait(self, once: Callable[[], native.Outcome], deadline: float = math.inf) -> None:
         """As often as it is needed. The cores give up what takes longer than their patience."""
         while (outcome := once()) is native.Outcome.NOT_YET:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from ina.embed.replicas import Replicas
 from ina.torch.embedding import EmbeddingBag, EmbeddingBags, EmbeddingOptions, Table
 
 TABLES = (
@@ -61,7 +63,7 @@ class Training:
         bags = EmbeddingBags(
             TABLES, exact=self.exact, options=EmbeddingOptions(refresh_steps=self.refresh_steps)
         )
-        optimizer = bags.optimizer(self.optimizer, lr=0.05)  # type: ignore[arg-type]
+        optimizer = bags.optimizer(self.optimizer, lr=RATES[self.optimizer])  # type: ignore[arg-type]
         batch = batch_of(rank, 0)
         for step in range(self.steps):
             following = batch_of(rank, step + 1)
@@ -90,10 +92,12 @@ class RowwiseAdagrad(torch.optim.Optimizer):
                 weight.data -= group["lr"] * step
 
 
+RATES = {"sgd": 0.001, "adagrad": 0.05, "rowwise_adagrad": 0.05}
+"""With which the loss falls, and nothing grows beyond bounds."""
 OPTIMIZERS = {
-    "sgd": lambda weights: torch.optim.SGD(weights, lr=0.05),
-    "adagrad": lambda weights: torch.optim.Adagrad(weights, lr=0.05),
-    "rowwise_adagrad": lambda weights: RowwiseAdagrad(weights, lr=0.05),
+    "sgd": lambda weights: torch.optim.SGD(weights, lr=RATES["sgd"]),
+    "adagrad": lambda weights: torch.optim.Adagrad(weights, lr=RATES["adagrad"]),
+    "rowwise_adagrad": lambda weights: RowwiseAdagrad(weights, lr=RATES["rowwise_adagrad"]),
 }
 
 
@@ -215,6 +219,107 @@ def one_is_killed(rank: int, workers: int) -> str:
         except Exception as error:
             return f"{type(error).__name__}: {error}"
     return "nothing"
+
+
+@dataclass(frozen=True)
+class Killed:
+    """A rank is killed in the midst of whatever it does; the others say what they see then.
+
+    Rows and gradients are whole numbers that do not depend on what is read, so each vector can be
+    checked: a wrong one is the outcome.
+    """
+
+    victim: int
+    trains: bool
+    refresh_steps: int = 0
+
+    ROWS = 60
+
+    def __call__(self, rank: int, workers: int) -> str:
+        options = EmbeddingOptions(
+            patience_s=1.0, refresh_steps=self.refresh_steps, cache_bytes=1000
+        )
+        bags = EmbeddingBags([Table("a", self.ROWS, 8, shard="row")], options=options)
+        bags.load_weight("a", torch.zeros(self.ROWS, 8) + torch.arange(self.ROWS)[:, None])
+        optimizer = bags.optimizer("sgd", lr=1.0) if self.trains else None
+        if rank == self.victim:
+            kill = (os.getpid(), signal.SIGKILL)
+            threading.Timer(0.3 + 0.1 * self.victim, os.kill, kill).start()
+        want = torch.arange(self.ROWS, dtype=torch.float32)
+        try:
+            for step in range(1_000_000):
+                ids = [self._ids(one, step) for one in range(workers)]
+                vectors = bags({"a": ids[rank]})["a"]
+                if not torch.equal(vectors, want[ids[rank]].sum(1)[:, None].expand(-1, 8)):
+                    return f"step {step}: wrong vectors"
+                if optimizer is not None:
+                    vectors.sum().backward()
+                    optimizer.step()
+                    for one in ids:
+                        want -= torch.bincount(one.reshape(-1), minlength=self.ROWS)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        return "nothing"
+
+    def _ids(self, rank: int, step: int) -> torch.Tensor:
+        """Few rows are asked for by all; with three rows a bag some owners add bags up."""
+        random = np.random.default_rng([rank, step])
+        return torch.from_numpy(random.zipf(1.3, (30, 3)) % self.ROWS)
+
+
+@dataclass(frozen=True)
+class ManySteps:
+    """Training with refreshes, by popularity that drifts; a checksum of this rank's replicas."""
+
+    steps: int
+
+    def __call__(self, rank: int, workers: int) -> tuple[int, int, int]:
+        torch.manual_seed(2)
+        options = EmbeddingOptions(refresh_steps=10)
+        bags = EmbeddingBags([Table("a", 300, 8), Table("b", 50, 4, bag="mean")], options=options)
+        optimizer = bags.optimizer("rowwise_adagrad", lr=0.05)
+        random = np.random.default_rng(rank)
+        for step in range(self.steps):
+            drawn = random.zipf(1.3, (2, 20, 1)) + step // 40
+            batch = {"a": torch.from_numpy(drawn[0] % 300), "b": torch.from_numpy(drawn[1] % 50)}
+            loss_of(bags(batch)).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        bags.service.wait_for_version(self.steps)
+        hot = sum(len(bags.service.native.hot_rows(table)) for table in range(2))
+        outcome = (replicas_of(bags).digest(), hot, bags.service.refreshes)
+        bags.close()
+        return outcome
+
+
+def replicas_of(bags: EmbeddingBags) -> Replicas:
+    assert bags._hot is not None
+    return bags._hot._replicas
+
+
+SHIFT_AT = 50
+REFRESH_STEPS = 20
+
+
+def shifts(rank: int, workers: int) -> list[int]:
+    """What this rank receives in each step; from one on other rows are asked for most."""
+    options = EmbeddingOptions(refresh_steps=REFRESH_STEPS)
+    rows, dim = 3000, 32
+    bags = EmbeddingBags([Table("a", rows, dim, shard="row")], options=options)
+    optimizer = bags.optimizer("sgd", lr=0.1)
+    random = np.random.default_rng(rank)
+    received = []
+    for step in range(SHIFT_AT + 2 * REFRESH_STEPS):
+        hot_bytes = bags.service.native.hot_values() * 4
+        before = bags.service.native.traffic.received_bytes
+        offset = 1000 if step >= SHIFT_AT else 0
+        ids = (random.zipf(1.1, (300, 1)) % 100 + offset) % rows
+        loss_of(bags({"a": torch.from_numpy(ids)})).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        bags.service.wait_for_version(step + 1)
+        dist.barrier()  # nobody's next step is counted
+        received.append(bags.service.native.traffic.received_bytes - before + hot_bytes)
+    bags.close()
+    return received
 
 
 def cached(rank: int, workers: int) -> tuple[bool, int, int]:

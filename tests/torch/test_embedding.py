@@ -10,7 +10,13 @@ import pytest
 import torch
 
 from tests.torch import embedding_cases as cases
-from tests.torch.embedding_cases import OPTIMIZERS, TABLES, Training
+from tests.torch.embedding_cases import (
+    OPTIMIZERS,
+    REFRESH_STEPS,
+    SHIFT_AT,
+    TABLES,
+    Training,
+)
 from tests.worlds.processes.launch import Case, finish, launch, outcome, start
 
 WORKERS = 3
@@ -46,8 +52,10 @@ def test_training_is_one_process_s_and_has_the_same_bits_with_losses(
         Training(name, steps, refresh_steps=refresh, prefetch=True), tmp_path / "b", loss="0.05"
     )
     assert lossy == outcomes
+    if steps == 50:
+        assert run(Training(name, steps, refresh_steps=refresh), tmp_path / "c") == outcomes
     for table, want in cases.in_one_process(name, steps, WORKERS).items():
-        torch.testing.assert_close(values_of(outcomes[0], table), want, rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(values_of(outcomes[0], table), want, rtol=1e-5, atol=1e-5)
 
 
 def test_exact_forward_has_the_bits_of_torch(tmp_path: Path) -> None:
@@ -87,6 +95,50 @@ def test_a_rank_that_is_killed_is_named_by_the_others(tmp_path: Path) -> None:
         said = outcome(tmp_path, rank)[1]
         assert said.startswith("HostLostError: embeddings, step "), said
         assert ": host 1 (127.0.0.1:" in said
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("victim", range(WORKERS))
+@pytest.mark.parametrize(
+    ("trains", "refresh_steps"), [(True, 0), (True, 3), (False, 0)], ids=["cold", "hot", "infers"]
+)
+def test_whoever_is_killed_whenever_is_named_and_nobody_reads_what_is_wrong(
+    victim: int, trains: bool, refresh_steps: int, tmp_path: Path
+) -> None:
+    processes = start(
+        cases.Killed(victim, trains, refresh_steps),
+        *(WORKERS, tmp_path),
+        backend="gloo",
+        destroy=False,
+        group_timeout_s=40.0,
+    )
+    finish(processes, 90.0)
+    for rank in set(range(WORKERS)) - {victim}:
+        said = outcome(tmp_path, rank)[1]
+        assert said.startswith("HostLostError: embeddings, step "), said
+        assert f": host {victim} (127.0.0.1:" in said, said
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("loss", ["0", "0.05"])
+def test_replicas_are_equal_after_many_steps(loss: str, tmp_path: Path) -> None:
+    (first, *others) = run(cases.ManySteps(1000), tmp_path / "a", loss)
+    assert others == [first] * (WORKERS - 1)
+    _, hot, refreshes = first
+    assert hot > 3
+    assert refreshes == 100
+
+
+def test_bytes_recover_after_popularity_has_shifted(tmp_path: Path) -> None:
+    received = np.sum(run(cases.shifts, tmp_path / "a"), axis=0)
+    # Rows become hot after 10 steps, and others after each 20; the step that begins then brings
+    # them, too.
+    before, shifted, after = (
+        np.median(received[last - REFRESH_STEPS + 1 : last])
+        for last in (SHIFT_AT, SHIFT_AT + REFRESH_STEPS, SHIFT_AT + 2 * REFRESH_STEPS)
+    )
+    assert shifted > 1.5 * before
+    assert after < 1.1 * before
 
 
 def test_rows_of_others_are_kept_in_inference(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from ina.embed.hot import Asks, Rows, candidates, counts_of, hottest
 from ina.embed.replicas import Replicas
 from ina.embed.service import Service
 from ina.embed.sharding import VALUE_BYTES, Table
+from ina.errors import InaError
 from ina.torch.embedding.meeting import gathered
 from ina.torch.embedding.options import EmbeddingOptions
 
@@ -31,6 +33,7 @@ class Hot:
         options: EmbeddingOptions,
     ) -> None:
         """None is hot; after some steps the first are."""
+        self._service = service
         self._hosts = service.hosts
         self._group = group
         self._refresh_steps = options.refresh_steps
@@ -50,13 +53,27 @@ class Hot:
         return step == self._next
 
     def end_step(self, step: int, lr: float) -> None:
-        """Sum and apply the gradients of this step. Raises what all_reduce raises."""
+        """Sum and apply the gradients of this step.
+
+        Raises HostLostError; if no host is lost, what torch's collectives raise.
+        """
         gradients = torch.from_numpy(self._replicas.gradients())
-        if gradients.numel() > 0:
-            dist.all_reduce(gradients, group=self._group)
-            self._replicas.apply(gradients.numpy(), lr)
-        if self.changes_at(step + 1):
-            self._change(step + 1)
+        with self._naming_who_is_lost(step + 1):
+            if gradients.numel() > 0:
+                dist.all_reduce(gradients, group=self._group)
+                self._replicas.apply(gradients.numpy(), lr)
+            if self.changes_at(step + 1):
+                self._change(step + 1)
+
+    @contextlib.contextmanager
+    def _naming_who_is_lost(self, version: int) -> Iterator[None]:
+        """Of a rank that is gone torch's collectives say that some connection is closed."""
+        try:
+            yield
+        except RuntimeError as error:
+            if not isinstance(error, InaError):
+                self._service.look_for_lost(version)
+            raise
 
     def _change(self, step: int) -> None:
         counts = [asks.counts() for asks in self._asks]
