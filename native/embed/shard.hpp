@@ -32,6 +32,12 @@ class Shard {
     const float *row(std::uint32_t local) const {
         return values_.data() + std::size_t{local} * dim_;
     }
+    // Has a row's values brought from memory, which goes on while other work is done.
+    void fetch(std::uint32_t local) const {
+        constexpr std::size_t kLineValues = 16;
+        const float *const values = row(local);
+        for (std::size_t i = 0; i < dim_; i += kLineValues) __builtin_prefetch(values + i);
+    }
     float *state(std::uint32_t local) { return state_.data() + std::size_t{local} * state_values_; }
     const float *state(std::uint32_t local) const {
         return state_.data() + std::size_t{local} * state_values_;
