@@ -16,6 +16,9 @@ void bind_check(nb::module_ &m);
 void bind_quantize(nb::module_ &m);
 void bind_rdma(nb::module_ &m);
 }  // namespace ina::host
+namespace ina::infer {
+void bind(nb::module_ &m);
+}
 namespace ina::shm {
 void bind(nb::module_ &m);
 }
@@ -35,7 +38,8 @@ NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);
     m.doc() =
         "Native cores of ina: window algorithms, the host's WorkerCore and transport, the soft "
-        "switch's ports, the virtual network, embeddings; the doors of all that for fuzzers.";
+        "switch's ports, the virtual network, embeddings, inference; the doors of all that for "
+        "fuzzers.";
     m.attr("SOURCES_SHA256") = INA_SOURCES_SHA256;  // ina.extension compares it
     auto congestion = m.def_submodule("congestion");
     ina::congestion::bind(congestion);
@@ -43,6 +47,8 @@ NB_MODULE(_native, m) {
     ina::embed::bind(embed);
     auto host = m.def_submodule("host");
     ina::host::bind(host);  // first: check names its types
+    auto infer = m.def_submodule("infer");
+    ina::infer::bind(infer);  // behind host, whose types it names
     auto blocks = m.def_submodule("blocks");
     ina::host::bind_blocks(blocks);
     auto check = m.def_submodule("check");

@@ -41,6 +41,7 @@ BELOW = {
         *("congestion", "errors", "extension", "log", "modes", "protocol", "rpc", "p4", "metrics"),
     },
     "embed": {"errors", "extension", "metrics", "protocol"},
+    "infer": {"controller", "document", "errors", "extension", "host", "protocol", "rpc"},
     "controller": {
         *("congestion", "errors", "log", "protocol", "rpc", "p4", "metrics", "switch"),
         *("document", "fabric", "modes", "tables", "trees", "units"),
@@ -131,7 +132,7 @@ BELOW = {
             "torch",
             "units",
         ),
-        *("cache_dir", "congestion", "document", "fabric", "modes", "tables", "trees"),
+        *("cache_dir", "congestion", "document", "fabric", "infer", "modes", "tables", "trees"),
     },
     "__main__": {"cli"},
 }
@@ -223,6 +224,7 @@ ROOMS["cli"] = {
         )
     },
     "job": {"common"},
+    "infer": {"common", "lazy", "log_options"},
     "bench": {"common", "lazy"},
     "doctor": {"common", "job"},
     "switch": {"common", "job", "log_options"},

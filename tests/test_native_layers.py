@@ -22,6 +22,7 @@ BELOW = {
     "host/engine": {"congestion", "host/recovery", "host/core"},
     "host/transport": {"congestion", "host/core", "host/channel", "host/engine"},
     "embed": {"congestion", "host/recovery", "host/channel"},
+    "infer": {"congestion", "host/recovery", "host/channel", "host/engine"},
     "switch": set(),
     "sim": {"congestion", "host/core", "host/endpoint", "host/engine", "switch"},
     "sim/flows": {"sim", "switch"},

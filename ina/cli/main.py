@@ -50,6 +50,7 @@ NOUNS = {
     "pcap": Lazy("ina.cli.pcap.command", "Read packet captures: decode them, follow a slot."),
     "test": Lazy("ina.cli.test", "Hold a data plane to the conformance cases, or to another."),
     "emulate": Lazy("ina.cli.emulate", "Emulate a network on this machine, and run jobs in it."),
+    "infer": Lazy("ina.cli.infer.command", "Inference that no host conducts, over nodes."),
     "sim": Lazy("ina.cli.sim.command", "Simulate networks in virtual time, with what ships."),
     "bench": Lazy("ina.cli.bench.command", "Measure ina beside its peers and limits."),
     "files": Lazy("ina.cli.files", "Copy dashboards, units, examples, P4 and the dissector."),
