@@ -80,19 +80,22 @@ class LocalNodes:
         for name in plan.spec.nodes:
             door = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
             doors[name] = self._stack.enter_context(contextlib.closing(door))
+            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             door.bind(("127.0.0.1", 0))
         nodes = {name: f"127.0.0.1:{door.getsockname()[1]}" for name, door in doors.items()}
         self.where = around(plan, nodes)
         write_places(self._places, plan, self.where)
-        for name, door in doors.items():
-            self.processes[name] = self._spawn(name, door, controller)
+        for name in plan.spec.nodes:
+            self.processes[name] = self._spawn(name, controller)
         self._await_ready()
+        for door in doors.values():  # from now on what comes is for the nodes alone
+            door.close()
 
-    def _spawn(self, name: str, door: socket.socket, controller: str) -> subprocess.Popen[str]:
+    def _spawn(self, name: str, controller: str) -> subprocess.Popen[str]:
         options = self._options
         command = [
             *(sys.executable, "-m", "ina", "infer", "serve", str(self._plan_path)),
-            *("--node", name, "--places", str(self._places), "--door-fd", str(door.fileno())),
+            *("--node", name, "--places", str(self._places), "--is-held"),
             *("--patience-s", str(options.patience_s), "--loss-rate", str(options.loss_rate)),
         ]
         if controller:
@@ -107,7 +110,6 @@ class LocalNodes:
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            pass_fds=[door.fileno()],
             start_new_session=True,  # Ctrl-C is this process's to pass on
         )
         return process

@@ -41,11 +41,16 @@ class NodeOptions:
     """So many moments of its first blocks are kept, to see what happened when."""
 
 
-def open_door(where: Surroundings, node: int) -> socket.socket:
-    """The node's UDP socket. Raises ServiceError."""
+def open_door(where: Surroundings, node: int, *, is_held: bool = False) -> socket.socket:
+    """The node's UDP socket. Raises ServiceError.
+
+    `is_held`: another process of this user has the port, for this one, until all are ready.
+    """
     peer = where.peers[node]
     door = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
     try:
+        if is_held:
+            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         door.bind(peer.place)
     except OSError as error:
         door.close()

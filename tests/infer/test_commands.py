@@ -69,6 +69,7 @@ def written(folder: Path, plan: InferencePlan, samples: int = 50) -> np.ndarray[
     return asked
 
 
+@pytest.mark.long
 def test_a_plan_is_served_and_asked(ina: Ina, tmp_path: Path) -> None:
     """With its sums in the switch that `serve` starts; a trace says what happened when."""
     plan = dense(SPLIT, 2)
@@ -90,7 +91,7 @@ def test_a_plan_is_served_and_asked(ina: Ina, tmp_path: Path) -> None:
 
 
 def test_a_node_that_does_not_start_is_named(tmp_path: Path) -> None:
-    plan = local(dense(SPLIT, 2))
+    plan = local(dense(SPLIT, 1))
     nodes = LocalNodes(tmp_path / "none.toml", plan, tmp_path / "places.json", LocalOptions())
     with (
         pytest.raises(ServiceError, match=r"node 'a' did not get ready: error: .*none\.toml"),

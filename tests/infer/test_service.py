@@ -162,13 +162,14 @@ def test_sums_that_do_not_come_are_named() -> None:
     plan = graph(SPLIT, 3)
     with (
         embedded() as both,
-        nodes_of(plan, both.controller_addr, patience_s=0.5) as (where, nodes),
+        nodes_of(plan, both.controller_addr, patience_s=1.0) as (where, nodes),
         InferenceClient(plan, where, deadline_s=30) as client,
     ):
         client.infer(samples_of(plan, 1, 3))
         both.switch.stop()
         with pytest.raises(SumsLostError, match="the sums of stage 'gather'"):
             client.infer(samples_of(plan, 1, 3))
+        assert all(node.wait_failed(30.0) for node in nodes)
         assert all(isinstance(node.error(), SumsLostError) for node in nodes)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_text
 import signal
-import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,7 +58,7 @@ class ServeOptions:
         Path | None,
         typer.Option(help="Write what happened when: a file of one node, a folder of all."),
     ] = None
-    door_fd: Annotated[int | None, typer.Option(hidden=True)] = None
+    is_held: Annotated[bool, typer.Option("--is-held", hidden=True)] = False
     json: Annotated[bool, typer.Option("--json", help="Print the ready line as JSON.")] = False
 
 
@@ -90,9 +89,7 @@ def _serve_one(plan: InferencePlan, asked: ServeOptions, stopped: threading.Even
         raise InvalidInputError(f"--node {asked.node!r}: the plan has {known}")
     number = plan.spec.nodes.index(asked.node)
     where = read_places(asked.places, plan)
-    door = (
-        open_door(where, number) if asked.door_fd is None else socket.socket(fileno=asked.door_fd)
-    )
+    door = open_door(where, number, is_held=asked.is_held)
     options = NodeOptions(
         controller=asked.controller,
         patience_s=asked.patience_s,
