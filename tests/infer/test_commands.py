@@ -90,6 +90,7 @@ def test_a_plan_is_served_and_asked(ina: Ina, tmp_path: Path) -> None:
     assert len(came) == 25
 
 
+@pytest.mark.long
 def test_a_node_that_does_not_start_is_named(tmp_path: Path) -> None:
     plan = local(dense(SPLIT, 1))
     nodes = LocalNodes(tmp_path / "none.toml", plan, tmp_path / "places.json", LocalOptions())

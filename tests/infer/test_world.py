@@ -6,7 +6,7 @@ import pytest
 
 from tests.infer.world import World, draw
 
-SHORT = 12
+SHORT = 8
 LONG = 4000
 
 
