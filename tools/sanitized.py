@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 BUILD = ROOT / "build" / "sanitized"
 REPORTS = BUILD / "reports"
 TESTS = (
-    *("tests/fuzz", "tests/host", "tests/switch", "tests/congestion"),
+    *("tests/fuzz", "tests/host", "tests/switch", "tests/congestion", "tests/embed", "tests/infer"),
     *("tests/conformance/test_cases.py", "tests/conformance/test_differential.py"),
 )
 # Random programs compile by the hundred, without sanitizers: under them they pass their time limit.
@@ -30,7 +30,7 @@ SHORT = (
     *("tests/host/test_worker_core.py", "tests/host/test_shm_frames.py"),
     *("tests/host/test_blocks_kernels.py", "tests/host/test_word_sum.py"),
     *("tests/host/test_packed.py", "tests/host/test_stream.py"),
-    "tests/switch/ports/test_shm.py",
+    *("tests/switch/ports/test_shm.py", "tests/embed", "tests/infer/test_world.py"),
 )
 _SANITIZE = (
     "-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined"
