@@ -212,7 +212,6 @@ ROOMS["cli"] = {
         noun: {"common"}
         for noun in (
             "demo",
-            "embed",
             "emulate",
             "fabric",
             "files",
@@ -225,6 +224,7 @@ ROOMS["cli"] = {
     },
     "job": {"common"},
     "infer": {"common", "lazy", "log_options"},
+    "embed": {"common", "log_options", "switch"},
     "bench": {"common", "lazy"},
     "doctor": {"common", "job"},
     "switch": {"common", "job", "log_options"},

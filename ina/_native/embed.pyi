@@ -31,6 +31,7 @@ class GroupConfig:
         key: int = ...,
         host: int = ...,
         hosts: int = ...,
+        askers: int = ...,
         tables: list[TableSpec] = ...,
         optimizer: Optimizer = ...,
         part_bytes: int = ...,
@@ -38,6 +39,7 @@ class GroupConfig:
     key: int
     host: int
     hosts: int
+    askers: int
     tables: list[TableSpec]
     optimizer: Optimizer
     part_bytes: int

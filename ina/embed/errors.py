@@ -35,3 +35,7 @@ class StepDeadlineError(DeadlineError):
 
 class TraceError(InvalidInputError):
     """A file of look-ups that is not as it should be, or too short for what is asked of it."""
+
+
+class ServiceLostError(UnavailableError):
+    """The service of this host is not there, or does not answer."""

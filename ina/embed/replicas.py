@@ -19,7 +19,7 @@ class Replicas:
         """None is hot until the step `first_change`."""
         self._service = service
         self._native = service.native
-        self._native.open_before(first_change)
+        service.open_before(first_change)
 
     def gradients(self) -> Floats:
         """This host's of the step, of all tables, flat."""
@@ -42,13 +42,15 @@ class Replicas:
     def settle(self) -> None:
         """Write replicas of rows that this host owns to where :meth:`Service.read` finds them."""
         self._native.settle_hot()
+        for table in range(len(self._service.dims)):
+            self._service.settle(table, *self._read(table))
 
     def change(self, step: int, wanted: Sequence[Rows], next_change: int) -> None:
         """From `step` on these rows of each table are hot. Raises HostLostError.
 
         Values of rows that have not been come from their owners, with what the optimiser keeps.
         """
-        self._native.settle_hot()
+        self.settle()
         asked = []
         for table, rows in enumerate(wanted):
             fresh = np.setdiff1d(rows, np.array(self._native.hot_rows(table), np.uint32))
@@ -56,7 +58,7 @@ class Replicas:
             asked.append((fresh, self._service.look_up(step, table, bags, with_state=True)))
         for table, (fresh, pending) in enumerate(asked):
             self._set(table, wanted[table], fresh, pending)
-        self._native.open_before(next_change)
+        self._service.open_before(next_change)
         self._service.refreshes += 1
 
     def _set(self, table: int, wanted: Rows, fresh: Rows, pending: LookUp) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ina.embed.attached import Attached, rows_of
 from ina.embed.bags import Bags
 from ina.embed.errors import (
     HostLostError,
@@ -94,12 +95,16 @@ class Service:
         loss_rate: float = 0.0,
         loss_seed: int = 0,
         names: Sequence[str] = (),
+        attached: Sequence[Attached] = (),
     ) -> None:
         """Take over `door`; `peers` are the hosts' addresses, by number.
 
         `loss_rate`, a share of what it sends, is dropped, for tests and demonstrations. `names` are
-        the tables', for metrics; none: their numbers.
+        the tables', for metrics; none: their numbers. `attached` are services of this host whose
+        rows this one sees to, as to its own.
         """
+        self._attached = attached
+        self.specs = config.tables
         self.number = next(_numbers)
         """Among the services of this process."""
         self.names = names or [str(table) for table in range(len(config.tables))]
@@ -108,7 +113,8 @@ class Service:
         self.dims = [spec.dim for spec in config.tables]
         self._placements = [native.Placement(spec, config.hosts) for spec in config.tables]
         self.host = config.host
-        self.hosts = config.hosts
+        self.hosts = config.askers or config.hosts
+        """That ask, and end steps."""
         self._peers = peers
         self._optimizer = config.optimizer
         places = [(int(peer.address), peer.udp_port) for peer in peers]
@@ -122,6 +128,8 @@ class Service:
     def set_optimizer(self, optimizer: native.Optimizer) -> None:
         """Before the first step has ended."""
         self.native.set_optimizer(optimizer)
+        for one in self._attached:
+            one.set_optimizer(optimizer)
         self._optimizer = optimizer
 
     def look_up(self, step: int, table: int, bags: Bags, *, with_state: bool = False) -> LookUp:
@@ -164,6 +172,19 @@ class Service:
         deadline = time.monotonic() + most_s
         self.wait(lambda: self.native.wait_for_gradients(_SLICE_NS), deadline)
         self.wait(lambda: self.native.wait_for_version(version, _SLICE_NS), deadline)
+        for one in self._attached:
+            self.wait(lambda at=one: at.wait_for_version(version), deadline)  # type: ignore[misc]
+
+    def settle(self, table: int, rows: NDArray[np.uint32], both: Floats) -> None:
+        """Write replicas, values and what the optimiser keeps of each, to where they lie here."""
+        for one in self._attached:
+            one.settle(table, rows, both)
+
+    def open_before(self, version: int) -> None:
+        """Versions from this one on are not read yet: rows are to be settled before."""
+        self.native.open_before(version)
+        for one in self._attached:
+            one.open_before(version)
 
     def look_for_lost(self, version: int) -> None:
         """Ask every host that has rows for one in this version, which all are about to have.
@@ -172,7 +193,7 @@ class Service:
         """
         self.wait_for_version(version)
         asked = []
-        for host in range(self.hosts):
+        for host in range(len(self._peers)):
             for table, placement in enumerate(self._placements):
                 if placement.rows_of(host) > 0:
                     bags = Bags.of([placement.row_at(host, 0)], limit=2**32)
@@ -197,40 +218,46 @@ class Service:
 
     def rows(self, table: int) -> NDArray[np.int64]:
         """The numbers of this host's rows, in the order in which they lie here."""
-        placement = self._placements[table]
-        count = placement.rows_of(self.host)
-        return np.fromiter(
-            (placement.row_at(self.host, local) for local in range(count)), np.int64, count
-        )
+        own = rows_of(self._placements[table], self.host)
+        return np.concatenate([own, *(one.rows(table) for one in self._attached)])
 
     def read(self, table: int) -> tuple[Floats, Floats]:
         """This host's rows, and what the optimiser keeps of each, in the order of :meth:`rows`."""
-        values, state = self._room(table)
-        self._copy(table, values, state, into=False)
-        return values, state
+        count, dim = self._placements[table].rows_of(self.host), self.dims[table]
+        values = np.empty((count, dim), np.float32)
+        state = np.empty((count, self.state_values(table)), np.float32)
+        self.native.copy_rows(table, 0, count, values.ctypes.data, state.ctypes.data, False)
+        others = [one.read(table) for one in self._attached]
+        return (
+            np.concatenate([values, *(one[0] for one in others)]),
+            np.concatenate([state, *(one[1] for one in others)]),
+        )
 
     def write(self, table: int, values: Floats, state: Floats | None = None) -> None:
         """Set this host's rows. Raises InvalidBagsError: of another shape than :meth:`read`'s."""
-        room = self._room(table)
-        for name, given, want in zip(("values", "state"), (values, state), room, strict=True):
-            if given is not None and (given.shape != want.shape or given.dtype != np.float32):
-                raise InvalidBagsError(
-                    f"{name}: {given.dtype} {given.shape}: want float32 {want.shape}"
-                )
-        self._copy(table, np.ascontiguousarray(values), state, into=True)
-
-    def _room(self, table: int) -> tuple[Floats, Floats]:
-        count, dim = self._placements[table].rows_of(self.host), self.dims[table]
-        state = self.state_values(table)
-        return np.empty((count, dim), np.float32), np.empty((count, state), np.float32)
-
-    def _copy(self, table: int, values: Floats, state: Floats | None, *, into: bool) -> None:
+        counts = [self._placements[table].rows_of(self.host)]
+        counts += [one.rows(table).size for one in self._attached]
+        for name, given, want in (
+            ("values", values, (sum(counts), self.dims[table])),
+            ("state", state, (sum(counts), self.state_values(table))),
+        ):
+            if given is not None and (given.shape != want or given.dtype != np.float32):
+                raise InvalidBagsError(f"{name}: {given.dtype} {given.shape}: want float32 {want}")
+        values = np.ascontiguousarray(values)
+        state = None if state is None else np.ascontiguousarray(state)
         address = 0 if state is None else state.ctypes.data
-        self.native.copy_rows(table, 0, len(values), values.ctypes.data, address, into)
+        self.native.copy_rows(table, 0, counts[0], values.ctypes.data, address, True)
+        first = counts[0]
+        for one, count in zip(self._attached, counts[1:], strict=True):
+            part = slice(first, first + count)
+            one.write(table, values[part], None if state is None else state[part])
+            first += count
 
     def close(self) -> None:
         """Others get no answer any more."""
         SERVICES.remove(self)
+        for one in self._attached:
+            one.close()
         self.native.close()
 
 

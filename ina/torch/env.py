@@ -75,6 +75,8 @@ INA_LOSS_RATE          share of packets that the embedded switch drops at its po
                        direction: 0 (default) to below 1; and that services of embeddings drop on
                        their way out. For tests and demonstrations.
 INA_LOSS_SEED          seed of those drops, default 0.
+INA_EMBED              where ``ina embed serve`` serves on this rank's host, a path: rows of
+                       embeddings lie there, and not in this process. See docs/embeddings.md.
 INA_STATS_DIR          existing folder in which each worker writes its counters as JSON
                        (``group<id>.rank<r>.json``) when its group is destroyed.
 INA_LEAVE_TIMEOUT_S    how long the process with the embedded switch waits, when it is done, for
@@ -136,6 +138,7 @@ _ALWAYS = (
         "INA_VERIFY",
         "INA_WIRE",
         "INA_SPARSE",
+        "INA_EMBED",
         "INA_STATS_DIR",
         "INA_LEAVE_TIMEOUT_S",
         "INA_LOG",
@@ -192,6 +195,8 @@ class Settings:
     """Of the embedded controller; None: its default."""
     loss_rate: float = 0.0
     loss_seed: int = 0
+    embed: str = ""
+    """A Unix socket; empty: none."""
     stats_dir: Path | None = None
     leave_timeout_s: float = 30.0
 
@@ -267,6 +272,7 @@ class Settings:
             lease_s=_lease_s(environ),
             loss_rate=loss_rate,
             loss_seed=_integer(environ, "INA_LOSS_SEED", 0),
+            embed=environ.get("INA_EMBED", ""),
             stats_dir=_folder(environ, "INA_STATS_DIR"),
             leave_timeout_s=leave_timeout_s,
         )

@@ -158,6 +158,7 @@ void bind_configs(nb::module_ &m) {
         .def_rw("key", &GroupConfig::key)
         .def_rw("host", &GroupConfig::host)
         .def_rw("hosts", &GroupConfig::hosts)
+        .def_rw("askers", &GroupConfig::askers)
         .def_rw("tables", &GroupConfig::tables)
         .def_rw("optimizer", &GroupConfig::optimizer)
         .def_rw("part_bytes", &GroupConfig::part_bytes);

@@ -98,6 +98,7 @@ class Node {
     // A step that this host has ended, and others have not: who asks for nothing hears of nobody's
     // silence otherwise.
     void look_at_versions(std::int64_t now_ns) {
+        if (config_.host >= config_.asking()) return;  // it ends no step, and waits for nobody
         const std::uint32_t version = owner_.version();
         if (version == client_.ended_steps()) {
             late_at_ns_ = INT64_MAX;

@@ -42,7 +42,7 @@ void Owner::give_up(std::string why) {
 
 std::uint64_t Owner::missing() const {
     std::uint64_t mask = 0;
-    for (std::size_t host = 0; host < config_.hosts; ++host) {
+    for (std::size_t host = 0; host < config_.asking(); ++host) {
         if (!steps_[0][host].is_complete()) mask |= std::uint64_t{1} << host;
     }
     return mask;
@@ -223,7 +223,7 @@ void Owner::advance() {
 
 bool Owner::apply_step(const Step &step) {
     std::uint32_t rate_bits = 0;
-    for (std::size_t host = 0; host < step.size(); ++host) {
+    for (std::size_t host = 0; host < config_.asking(); ++host) {
         const auto &last = step[host].messages.at(step[host].last).bytes();
         if (last.size() < sizeof(float)) {
             give_up("host " + std::to_string(host) + " said no learning rate");

@@ -211,5 +211,10 @@ def test_every_path_that_is_read_is_tried() -> None:
     }
     tried = {(words, it.opts[0]) for words, it in READS}
     assert paths - tried == {
-        *(("fabric plot", "file"), ("embed trace", "file"), ("bench sim", "--scenarios")),
+        *(
+            ("fabric plot", "file"),
+            ("embed trace", "file"),
+            ("embed serve", "path"),
+            ("bench sim", "--scenarios"),
+        ),
     }

@@ -44,6 +44,7 @@ DESIGN = {
 }
 
 
+@pytest.mark.long
 def test_bytes_are_near_the_design_s() -> None:
     found = planned(1.05, 512, 6)
     assert found.training.share == pytest.approx(0.41, rel=0.1)

@@ -193,6 +193,7 @@ class World:
         self._programs = [self._program(host) for host in range(plan.hosts)]
         self._ended = [False] * plan.hosts
         self._died: set[int] = set()
+        self._sum_ends_ns: dict[tuple[int, int], int] = {}  # by step and host
         self._summed: dict[int, dict[int, Floats]] = {}  # hot gradients by step and host
         self.read: list[tuple[int, int, int, bytes]] = []
         """Host, step, table, and what it read."""
@@ -285,7 +286,10 @@ class World:
         )
 
     def _sum_hot(self, host: int, step: int) -> Generator[None]:
-        """What an all-reduce does; it takes as long as the slowest host."""
+        """What an all-reduce does: it waits for the slowest host, and ends on each at another time.
+
+        So a host may ask for rows of the next step while their owner has still to settle them.
+        """
         node = self.nodes[host]
         own = np.zeros(node.hot_values(), np.float32)
         if own.size == 0:
@@ -293,9 +297,13 @@ class World:
         node.read_hot_gradients(own.ctypes.data)
         of_all = self._summed.setdefault(step, {})
         of_all[host] = own
-        for other in range(self.plan.hosts):
-            self._push(self.now_ns + 30_000, other)
-        while len(of_all) < self.plan.hosts:
+        if len(of_all) == self.plan.hosts:
+            random = np.random.default_rng([self.plan.seed, step, 5])
+            for other in range(self.plan.hosts):
+                at_ns = self.now_ns + int(random.integers(30_000, 5 * MS))
+                self._sum_ends_ns[step, other] = at_ns
+                self._push(at_ns, other)
+        while self.now_ns < self._sum_ends_ns.get((step, host), self.now_ns + 1):
             yield
         total = np.zeros_like(own)
         for one in range(self.plan.hosts):

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from torch import nn
 
 from ina.embed.replicas import Replicas
 from ina.torch.embedding import EmbeddingBag, EmbeddingBags, EmbeddingOptions, Table
+from tests.worlds.processes.launch import Case
 
 TABLES = (
     Table("user", 500, 16),
@@ -121,6 +123,33 @@ def in_one_process(name: str, steps: int, workers: int) -> dict[str, torch.Tenso
             loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     return {name: bag.weight.detach() for name, bag in plain.items()}
+
+
+def values_of(outcome: dict[str, bytes], name: str) -> torch.Tensor:
+    """What a rank of :class:`Training` returned of a table."""
+    (table,) = (table for table in TABLES if table.name == name)
+    read = np.frombuffer(outcome[name], np.float32).reshape(table.rows, table.dim)
+    return torch.from_numpy(read.copy())
+
+
+@dataclass(frozen=True)
+class Served:
+    """A case whose rows lie in the service at this path, of ranks in turn."""
+
+    case: Case
+    paths: tuple[str, ...]
+
+    def __call__(self, rank: int, workers: int) -> Any:
+        os.environ["INA_EMBED"] = self.paths[rank % len(self.paths)]
+        return self.case(rank, workers)
+
+
+def says_what_fails(rank: int, workers: int) -> str:
+    try:
+        EmbeddingBags(TABLES)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def exact_forward(rank: int, workers: int) -> bool:

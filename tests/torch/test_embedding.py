@@ -14,18 +14,11 @@ from tests.torch.embedding_cases import (
     OPTIMIZERS,
     REFRESH_STEPS,
     SHIFT_AT,
-    TABLES,
     Training,
 )
 from tests.worlds.processes.launch import Case, finish, launch, outcome, start
 
 WORKERS = 3
-
-
-def values_of(outcome: dict[str, bytes], name: str) -> torch.Tensor:
-    (table,) = (table for table in TABLES if table.name == name)
-    read = np.frombuffer(outcome[name], np.float32).reshape(table.rows, table.dim)
-    return torch.from_numpy(read.copy())
 
 
 def run(case: Case, folder: Path, loss: str = "0") -> list[Any]:
@@ -55,7 +48,7 @@ def test_training_is_one_process_s_and_has_the_same_bits_with_losses(
     if steps == 50:
         assert run(Training(name, steps, refresh_steps=refresh), tmp_path / "c") == outcomes
     for table, want in cases.in_one_process(name, steps, WORKERS).items():
-        torch.testing.assert_close(values_of(outcomes[0], table), want, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(cases.values_of(outcomes[0], table), want, rtol=1e-5, atol=1e-5)
 
 
 def test_exact_forward_has_the_bits_of_torch(tmp_path: Path) -> None:
@@ -129,6 +122,7 @@ def test_replicas_are_equal_after_many_steps(loss: str, tmp_path: Path) -> None:
     assert refreshes == 100
 
 
+@pytest.mark.long
 def test_bytes_recover_after_popularity_has_shifted(tmp_path: Path) -> None:
     received = np.sum(run(cases.shifts, tmp_path / "a"), axis=0)
     # Rows become hot after 10 steps, and others after each 20; the step that begins then brings

@@ -43,6 +43,7 @@ def test_all_set(tmp_path: Path) -> None:
         "INA_MULTICAST": "239.192.4.0/24",
         "INA_LOSS_RATE": "0.25",
         "INA_LOSS_SEED": "7",
+        "INA_EMBED": "/run/ina/embed",
         "INA_STATS_DIR": str(tmp_path),
         "INA_LEAVE_TIMEOUT_S": "2.5",
         "INA_SWITCH_RETURN": "0",
@@ -66,6 +67,7 @@ def test_all_set(tmp_path: Path) -> None:
         multicast="239.192.4.0/24",
         loss_rate=0.25,
         loss_seed=7,
+        embed="/run/ina/embed",
         stats_dir=tmp_path,
         leave_timeout_s=2.5,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -12,15 +13,21 @@ import typer
 from ina.cli.common.options import command
 from ina.cli.common.output import JsonOption, check_output, check_picture, emit
 from ina.cli.common.progress import progress
+from ina.cli.common.told import told_to_stop
 from ina.cli.embed.show import read, services_of
 from ina.cli.embed.show import view as services_view
 from ina.cli.embed.view import view
+from ina.cli.log_options import log_as_a_service
+from ina.cli.switch.options import MetricsOption, ReadyJsonOption
 from ina.embed.errors import TraceError
 from ina.embed.generated import generated, mlperf_tables
+from ina.embed.metrics import ServiceCollector
 from ina.embed.plan import PlanOrder, plan
+from ina.embed.serving import Serving
 from ina.embed.sharding import MAX_DIM, MAX_HOSTS, MAX_ROWS
 from ina.embed.trace import load
 from ina.errors import InvalidInputError
+from ina.metrics import MetricsServer
 from ina.units import size_text
 
 _MOST_SAMPLES = 100_000_000
@@ -181,3 +188,26 @@ def show(
     """Show what the services of a rank's process have counted: look-ups, rows, hits, bytes."""
     services = services_of(read(address), address)
     emit(services, json, services_view(services))
+
+
+@app.command()
+def serve(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Of the Unix socket to serve at.")],
+    metrics: MetricsOption = "",
+    json: ReadyJsonOption = False,
+) -> None:
+    """Have rows of embeddings in a process of their own, for ranks of this host, until Ctrl-C.
+
+    Ranks attach where INA_EMBED names the same path.
+    """
+    log_as_a_service()
+    with ExitStack() as stack:
+        wait = stack.enter_context(told_to_stop())
+        stack.enter_context(Serving(path))
+        served = ""
+        if metrics:
+            server = MetricsServer(metrics, [ServiceCollector()])
+            served = stack.enter_context(server).address
+        said = f"ready: {path}" + (f", metrics {served}" if served else "")
+        emit({"path": path, "metrics": served or None}, json, said)
+        wait()

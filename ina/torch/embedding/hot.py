@@ -15,7 +15,7 @@ from ina.embed.replicas import Replicas
 from ina.embed.service import Service
 from ina.embed.sharding import VALUE_BYTES, Table
 from ina.errors import InaError
-from ina.torch.embedding.meeting import gathered
+from ina.torch.embedding.gathering import gathered
 from ina.torch.embedding.options import EmbeddingOptions
 
 FIRST_STEPS = 10

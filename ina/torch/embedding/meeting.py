@@ -7,11 +7,11 @@ import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import torch
 import torch.distributed as dist
 
+from ina.embed import frames
 from ina.embed.errors import HostsDifferError, TooLittleMemoryError
 from ina.embed.memory import check_memory
 from ina.embed.metrics import ServiceCollector
@@ -22,13 +22,14 @@ from ina.extension.embed import GroupConfig, Optimizer
 from ina.host import metrics
 from ina.host.own_addresses import towards
 from ina.protocol.peer import Peer
+from ina.torch.embedding.gathering import gathered
+from ina.torch.embedding.served import Meeting, Served, attach
 from ina.torch.env import Settings
 
 metrics.COLLECTORS.append(ServiceCollector())
 _log = logging.getLogger(__name__)
 _LOOPBACK = "127."
 _HERE = "127.0.0.1"
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -53,40 +54,64 @@ def start(tables: Sequence[Table], group: dist.ProcessGroup | None, patience_s: 
     is_alone = not dist.is_initialized()
     rank = 0 if is_alone else dist.get_rank(group)
     hosts = 1 if is_alone else dist.get_world_size(group)
-    specs = place(tables, hosts)
+    place(tables, hosts)  # what is wrong with them is said before anybody waits
     metrics.start_from_environ()
     settings = Settings.from_environ()
-    door = Door(_own_address(settings))
+    address = _own_address(settings)
+    door = Door(address)
     seed = int(torch.randint(2**62, ()).item())
     own = _Said(tuple(tables), door.peer.place, secrets.randbits(64), seed)
     said = gathered(own, hosts, group)
     _check_same(said)
-    config = GroupConfig(
-        key=said[0].key, host=rank, hosts=hosts, tables=specs, optimizer=Optimizer()
-    )
-    _check_memory(config, group)
-    service = Service(
-        door,
-        config,
-        [Peer.at(one.place) for one in said],
-        patience_s=patience_s,
-        loss_rate=settings.loss_rate,
-        loss_seed=settings.loss_seed + rank,
-        names=[table.name for table in tables],
-    )
+    meeting = Meeting(rank, hosts, group, said[0].key, [Peer.at(one.place) for one in said])
+    served = attach(settings.embed, address, meeting)
+    service = _begin(served, door, tables, settings, patience_s)
     for number, table in enumerate(tables):
         service.write(number, normal_rows(said[0].seed, number, service.rows(number), table.dim))
-        _log.info("table %r lies %s", table.name, how(specs[number]))
+        _log.info("table %r lies %s", table.name, how(service.specs[number]))
     gathered(None, hosts, group)  # nobody asks before all have their rows
     return service
 
 
-def gathered(said: T, hosts: int, group: dist.ProcessGroup | None) -> list[T]:
-    """What each rank says, by rank. Collective."""
-    all_said = [said] * hosts
-    if hosts > 1:
-        dist.all_gather_object(all_said, said, group=group)
-    return all_said
+def _begin(
+    served: Served, door: Door, tables: Sequence[Table], settings: Settings, patience_s: float
+) -> Service:
+    """This rank's service, and the one that it tends."""
+    meeting, specs = served.meeting, served.place(tables)
+    peers, names = served.all_peers, [table.name for table in tables]
+    config = GroupConfig(
+        key=meeting.key,
+        host=meeting.rank,
+        hosts=len(peers),
+        askers=meeting.ranks,
+        tables=specs,
+        optimizer=Optimizer(),
+    )
+    _check_memory(config, meeting)
+    served.begin(
+        frames.Begin(
+            key=meeting.key,
+            host=-1,
+            hosts=len(peers),
+            askers=meeting.ranks,
+            tables=[(one.rows, one.dim, one.first_owner, one.owners) for one in specs],
+            names=names,
+            peers=[peer.place for peer in peers],
+            patience_s=patience_s,
+            loss_rate=settings.loss_rate,
+            loss_seed=settings.loss_seed + meeting.ranks + meeting.rank,
+        )
+    )
+    return Service(
+        door,
+        config,
+        peers,
+        patience_s=patience_s,
+        loss_rate=settings.loss_rate,
+        loss_seed=settings.loss_seed + meeting.rank,
+        names=names,
+        attached=[served.tended] if served.tended is not None else [],
+    )
 
 
 def _own_address(settings: Settings) -> str:
@@ -109,12 +134,12 @@ def _check_same(said: Sequence[_Said]) -> None:
             )
 
 
-def _check_memory(config: GroupConfig, group: dist.ProcessGroup | None) -> None:
+def _check_memory(config: GroupConfig, meeting: Meeting) -> None:
     problem = ""
     try:
         check_memory(config.tables, config.hosts, config.host, config.optimizer)
     except TooLittleMemoryError as error:
         problem = str(error)
-    for one in gathered(problem, config.hosts, group):
+    for one in gathered(problem, meeting.ranks, meeting.group):
         if one:
             raise TooLittleMemoryError(one)

@@ -16,11 +16,12 @@ from torch import nn
 
 from ina.embed.errors import TableError
 from ina.embed.service import Service
-from ina.embed.sharding import Table, place
+from ina.embed.sharding import Table
 from ina.errors import InaError
 from ina.torch.embedding.asked import Asked, Push, query_of
+from ina.torch.embedding.gathering import gathered
 from ina.torch.embedding.hot import Hot
-from ina.torch.embedding.meeting import gathered, start
+from ina.torch.embedding.meeting import start
 from ina.torch.embedding.optimizer import EmbeddingOptimizer, Name, native_optimizer
 from ina.torch.embedding.options import EmbeddingOptions
 
@@ -65,8 +66,8 @@ class EmbeddingBags(nn.Module):
         self._exact = exact
         self._group = group
         self._hosts = dist.get_world_size(group) if dist.is_initialized() else 1
-        self._specs = place(tables, self._hosts)
         self.service = start(tables, group, options.patience_s)
+        self._specs = self.service.specs
         self._cache_bytes = options.cache_bytes
         self.service.native.resize_cache(options.cache_bytes)
         self._progress = _Progress()
