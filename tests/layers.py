@@ -116,7 +116,7 @@ BELOW = {
     "bench": {
         *("embed", "errors", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),
         *("emulate", "fabric", "files", "modes", "netns", "sim", "tables", "testing", "torch"),
-        *("trees", "units"),
+        *("extension", "infer", "trees", "units"),
     },
     "cli": {
         *("errors", "log", "protocol", "rpc", "p4", "metrics", "switch", "host", "controller"),

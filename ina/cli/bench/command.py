@@ -25,6 +25,7 @@ MEMBERS = {
     "training": Lazy("ina.cli.bench.training", "Losses by how gradients travel."),
     "embedding": Lazy("ina.cli.bench.embedding", "An embedding's gradients, beside Gloo."),
     "lookups": Lazy("ina.cli.bench.lookups", "Embeddings looked up and updated, beside Gloo."),
+    "inference": Lazy("ina.cli.bench.inference", "A plan of inference, beside Gloo."),
     "controller": Lazy("ina.cli.bench.controller", "Joins, and how long admission takes."),
     "windows": Lazy("ina.cli.bench.windows", "Window algorithms on one link, beside TCP."),
     "sim": Lazy("ina.cli.bench.sim", "The virtual network, beside the same star of namespaces."),
