@@ -26,6 +26,8 @@ from ina.infer.reference import checked_samples
 Ints = NDArray[np.int32]
 DEADLINE_S = 10.0
 """Of a request."""
+SILENT_S = 1.0
+"""Without a word of anybody, who was asked several times: the entry is not there."""
 _SLICE_NS = 200_000_000  # a signal is seen in between
 
 
@@ -146,16 +148,19 @@ class InferenceClient:
 
     def _too_late(self, number: int) -> RequestDeadlineError:
         where = f"plan {self._plan.spec.name!r}: no answer in {self._deadline_s:g} s"
-        begun_ns, status = self._begun_ns.get(number, 0), self.native.status
-        if self.native.heard_ns < begun_ns:
-            entry = self._plan.spec.nodes[self._plan.entry]
+        now_ns, begun_ns = time.monotonic_ns(), self._begun_ns.get(number, 0)
+        silent_s = (now_ns - max(self.native.heard_ns, begun_ns)) / 1e9
+        names, status = self._plan.spec.nodes, self.native.status
+        if silent_s > SILENT_S or self.native.heard_ns < begun_ns:
+            entry = names[self._plan.entry]
             return RequestDeadlineError(
-                f"{where}: nothing was heard of the entry, node {entry!r} at {self._entry}"
+                f"{where}: nothing was heard of the entry, node {entry!r} at {self._entry}, for"
+                f" {silent_s:.1f} s"
             )
-        if status.at_ns >= begun_ns and status.node < len(self._plan.spec.nodes):
+        if status.at_ns >= begun_ns and status.node < len(names):
             return RequestDeadlineError(
-                f"{where}: the entry has heard nothing of node"
-                f" {self._plan.spec.nodes[status.node]!r} for {status.silent_ms / 1e3:g} s"
+                f"{where}: the entry has heard nothing of node {names[status.node]!r} for"
+                f" {status.silent_ms / 1e3:g} s"
             )
         return RequestDeadlineError(f"{where}: all nodes were heard, and are too slow")
 

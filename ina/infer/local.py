@@ -107,6 +107,7 @@ class LocalNodes:
         )
         process = subprocess.Popen(
             command,
+            stdin=subprocess.PIPE,  # whose end says that this process has ended, however that was
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
@@ -147,8 +148,9 @@ class LocalNodes:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
         self._stack.close()
 
     def __exit__(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ina.controller.embedded import Embedded
+from ina.extension import infer as native
 from ina.infer.client import InferenceClient
 from ina.infer.errors import (
     NodeLostError,
@@ -62,6 +63,22 @@ def test_the_switch_adds_the_parts(controller: Embedded) -> None:
         client.infer(samples_of(plan, 1, 40))
     blocks = 40 // plan.spec.block
     assert controller.switch.stats().ports[1].rx_packets - before >= 2 * 4 * blocks
+
+
+def test_the_first_answer_leaves_before_the_last_block_has_come(controller: Embedded) -> None:
+    plan = dense(SPLIT, 3)
+    samples = samples_of(plan, 1, 200 * plan.spec.block)
+    with (
+        nodes_of(plan, controller.controller_addr, most_moments=10_000) as (where, nodes),
+        InferenceClient(plan, where, deadline_s=60) as client,
+    ):
+        client.infer(samples)
+        moments = [moment for node in nodes for moment in node.service.take_moments()]
+    came = {block: at_ns for at_ns, mark, _, _, block in moments if mark is native.Mark.CAME}
+    left = {block: at_ns for at_ns, mark, _, _, block in moments if mark is native.Mark.ANSWERED}
+    assert set(came) == set(left) == set(range(200))
+    assert min(left.values()) < max(came.values())
+    assert all(left[block] > came[block] for block in came)
 
 
 ALONE = local(dense(SPLIT, 2))

@@ -117,7 +117,8 @@ class GlooClient:
         out = torch.empty((rows, self._last.shape.width), dtype=torch.int32)
         sent = dist.isend(given, FIRST + self._plan.entry)
         came = dist.irecv(out, FIRST + node)
-        assert sent is not None
+        assert sent is not None, "this rank is in the group"
+        assert came is not None
 
         def wait() -> Ints:
             sent.wait()
@@ -166,11 +167,15 @@ def kernels_s(plan: InferencePlan, repeats: int = 50) -> float:
     for stage in stages:
         shapes = [(stage.rows_in, stage.columns_in), (stage.rows_out, stage.columns_out)]
         rooms.append([np.ones((r, c.high - c.low), np.int32) for r, c in shapes])
+    calls = [
+        (stage, given.ctypes.data, made.ctypes.data)
+        for stage, (given, made) in zip(stages, rooms, strict=True)
+    ]
     best = float("inf")
     for _ in range(repeats):
         begun = time.perf_counter()
-        for stage, (given, made) in zip(stages, rooms, strict=True):
-            native.run_kernel(stage, given.ctypes.data, given.ctypes.data, made.ctypes.data)
+        for stage, given, made in calls:
+            native.run_kernel(stage, given, given, made)
         best = min(best, time.perf_counter() - begun)
     return best
 
@@ -198,16 +203,15 @@ def as_client(order: InferenceOrder, plan: InferencePlan) -> list[dict[str, Any]
                 samples = random.integers(given.low, given.high + 1, (size, given.width))
                 asked = np.ascontiguousarray(samples.astype(np.int32))
                 want = answers_of(plan, asked)
-                found = {}
+                found: dict[str, dict[str, Any]] = {}
                 whole = with_block(plan, size)
                 gloo = GlooClient(whole, place(whole))
-                for turn in range(order.turns):
+                for _ in range(order.turns):
                     for way, how in (("ina", ask), ("gloo", gloo.ask)):
                         here = measured(how, asked, want, order)
                         into = found.setdefault(way, {"times_s": [], "rates": [], "wrong": 0})
                         for key in into:
                             into[key] += here[key]
-                    del turn
                 records.append({"size": size, **found, "kernels_s": kernels_s(whole)})
 
         served_by_ina(plan, Path(temporary), all_sizes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_text
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -102,6 +103,8 @@ def _serve_one(plan: InferencePlan, asked: ServeOptions, stopped: threading.Even
         document = {"plan": plan.spec.name, "node": asked.node, "place": str(place)}
         _say_ready(document, f"node {asked.node} of plan {plan.spec.name} at {place}", asked)
         threading.Thread(target=_watch, args=(node, stopped), daemon=True).start()
+        if asked.is_held:
+            threading.Thread(target=_end_with_parent, args=(stopped,), daemon=True).start()
         stopped.wait()
         if asked.trace is not None:
             _write_trace(asked.trace, asked.node, node)
@@ -118,6 +121,12 @@ def _watch(node: NodeService, stopped: threading.Event) -> None:
         pass
     if not stopped.wait(LINGER_S):
         stopped.set()
+
+
+def _end_with_parent(stopped: threading.Event) -> None:
+    """Who has started this process, for all nodes here, holds the other end and writes nothing."""
+    sys.stdin.buffer.read()
+    stopped.set()
 
 
 def _write_trace(path: Path, name: str, node: NodeService) -> None:
