@@ -25,7 +25,7 @@ class InferenceOrder:
     """Samples of a request."""
     repeats: int
     """Requests one after the other, a turn."""
-    stream: int
+    burst: int
     """Requests of a round, `window` at a time."""
     window: int
     rounds: int

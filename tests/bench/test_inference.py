@@ -8,7 +8,7 @@ import pytest
 
 from tests.bench.command import bench
 
-SMALL = ("--nodes=2", "--sizes=4", "--repeats=5", "--stream=5", "--rounds=1", "--turns=1")
+SMALL = ("--nodes=2", "--sizes=4", "--repeats=5", "--burst=5", "--rounds=1", "--turns=1")
 
 
 @pytest.mark.long

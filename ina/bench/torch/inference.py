@@ -36,6 +36,8 @@ Ints = NDArray[np.int32]
 Ask = Callable[[Ints], Callable[[], Ints]]
 CLIENT = 0
 FIRST = 1  # rank of the first node
+_DEADLINE_S = 60.0
+"""Of a request, by ina."""
 
 
 class Conducted:
@@ -143,13 +145,13 @@ def measured(ask: Ask, samples: Ints, want: Ints, order: InferenceOrder) -> dict
     rates = []
     for _ in range(order.rounds):
         begun = time.perf_counter()
-        for _ in range(order.stream):
+        for _ in range(order.burst):
             if len(waiting) == order.window:
                 wrong += int((waiting.popleft()() != want).sum())
             waiting.append(ask(samples))
         while waiting:
             wrong += int((waiting.popleft()() != want).sum())
-        rates.append(order.stream / (time.perf_counter() - begun))
+        rates.append(order.burst / (time.perf_counter() - begun))
     return {"times_s": times_s, "rates": rates, "wrong": wrong}
 
 
@@ -186,7 +188,7 @@ def served_by_ina(plan: InferencePlan, folder: Path, measure: Callable[[Ask], An
     read = write_plan(path, plan)
     with (
         LocalNodes(path, read, folder / "places.json", LocalOptions()) as nodes,
-        InferenceClient(read, nodes.where, deadline_s=60) as client,
+        InferenceClient(read, nodes.where, deadline_s=_DEADLINE_S) as client,
     ):
         return measure(lambda samples: client.ask(samples).wait)
 
@@ -238,7 +240,7 @@ def main() -> None:
         for size in order.sizes:
             whole = with_block(plan, size)
             share = Conducted(whole, place(whole), rank - FIRST, nodes)
-            each = order.warm + order.repeats + order.rounds * order.stream
+            each = order.warm + order.repeats + order.rounds * order.burst
             for request in range(order.turns * each):
                 share.serve(request)
     dist.barrier()

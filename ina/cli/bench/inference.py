@@ -28,7 +28,7 @@ class InferenceOptions(ComparedOptions):
     block: Annotated[int, typer.Option(min=1, max=1024, help="ina: samples of a block.")] = 8
     sizes: Annotated[str, typer.Option(help="Samples of a request, comma separated.")] = "8,64"
     repeats: Annotated[int, typer.Option(min=3, help="Requests one by one, a turn.")] = 200
-    stream: Annotated[int, typer.Option(min=1, help="Requests of a round.")] = 300
+    burst: Annotated[int, typer.Option(min=1, help="Requests of a round.")] = 300
     window: Annotated[int, typer.Option(min=1, max=64, help="At a time, in a round.")] = 16
     rounds: Annotated[int, typer.Option(min=1, help="Of a turn.")] = 3
     turns: Annotated[int, typer.Option(min=1, help="ina and Gloo, so often in turns.")] = 3
@@ -74,7 +74,7 @@ def inference(asked: InferenceOptions) -> Found:
     torchrun.require("torch")
     order = bench.InferenceOrder(
         sizes=sizes,
-        **asked.named("plan", "block", "repeats", "stream", "window", "rounds", "turns"),
+        **asked.named("plan", "block", "repeats", "burst", "window", "rounds", "turns"),
     )
     with (
         steps("inference", 1) as bar,
@@ -85,7 +85,7 @@ def inference(asked: InferenceOptions) -> Found:
     return Found(
         title=f"plan {asked.plan} over {asked.nodes} nodes, blocks of {asked.block}, loopback",
         settings=asked.named(
-            "plan", "nodes", "block", "sizes", "repeats", "stream", "window", "rounds", "turns"
+            "plan", "nodes", "block", "sizes", "repeats", "burst", "window", "rounds", "turns"
         ),
         rows=rows_of(rows),
         ratios=bench.ratios(rows),
