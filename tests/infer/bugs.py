@@ -87,7 +87,7 @@ BUGS = (
         "a late block is never asked for again",
         _CLIENT,
         "        send(&flight, now_ns);\n    }\n    fill_window(now_ns);\n",
-        "    }\n    fill_window(now_ns);\n",
+        "        flight.deadline_ns = INT64_MAX;\n    }\n    fill_window(now_ns);\n",
     ),
 )
 
