@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json as json_text
+import os
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +29,7 @@ _LOOK_S = 0.5
 LINGER_S = 2.0
 """A node that has failed answers for so long that it has, and then ends."""
 _MOMENTS = 200_000
+_STDIN = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +126,8 @@ def _watch(node: NodeService, stopped: threading.Event) -> None:
 
 def _end_with_parent(stopped: threading.Event) -> None:
     """Who has started this process, for all nodes here, holds the other end and writes nothing."""
-    sys.stdin.buffer.read()
+    while os.read(_STDIN, 1):  # no file object: its lock would be held when the interpreter ends
+        pass
     stopped.set()
 
 
