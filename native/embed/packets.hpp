@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "common/crc.hpp"
+#include "common/sealed.hpp"
 #include "embed/wire.hpp"
 
 namespace ina::embed {
@@ -24,7 +24,7 @@ class Outbox {
         Packet packet{to, std::vector<std::uint8_t>(kHeaderBytes + bytes)};
         std::memcpy(packet.bytes.data(), &header, kHeaderBytes);
         if (bytes > 0) std::memcpy(packet.bytes.data() + kHeaderBytes, payload, bytes);
-        seal(&packet.bytes);
+        seal(packet.bytes.data(), packet.bytes.size(), kCrcOffset);
         packets_.push_back(std::move(packet));
     }
     // A mask alone, or in front of something.
@@ -39,11 +39,6 @@ class Outbox {
     bool is_empty() const { return packets_.empty(); }
 
   private:
-    static void seal(std::vector<std::uint8_t> *packet) {
-        const std::uint32_t crc = ~crc32(kCrcStart, packet->data(), packet->size());
-        std::memcpy(packet->data() + kCrcOffset, &crc, sizeof crc);
-    }
-
     std::vector<Packet> packets_;
 };
 
@@ -53,14 +48,11 @@ inline bool is_whole(const std::uint8_t *packet, std::size_t bytes, std::uint64_
     if (bytes < kHeaderBytes) return false;
     Header read = load_header(packet);
     if (read.version != kVersion || read.key != key || read.sender >= hosts) return false;
-    const std::uint32_t said = read.crc;
-    read.crc = 0;
-    std::uint32_t crc =
-        crc32(kCrcStart, reinterpret_cast<const std::uint8_t *>(&read), sizeof read);
-    crc = ~crc32(crc, packet + kHeaderBytes, bytes - kHeaderBytes);
-    if (crc != said || read.parts == 0 || read.parts > kMaxParts || read.part >= read.parts) {
+    if (!is_sealed(packet, bytes, kCrcOffset) || read.parts == 0 || read.parts > kMaxParts ||
+        read.part >= read.parts) {
         return false;
     }
+    read.crc = 0;
     *header = read;
     return true;
 }

@@ -13,13 +13,11 @@
 #include <system_error>
 
 #include "common/clock.hpp"
-#include "common/peer_socket.hpp"
 #include "common/short_slices.hpp"
 
 namespace ina::embed {
 namespace {
 
-constexpr std::size_t kBatch = 64;
 constexpr int kBufferBytes = 8 << 20;                  // asked for; the kernel grants what it likes
 constexpr std::int64_t kLongestSleepNs = 100'000'000;  // what wakes it may be lost by nobody
 
@@ -29,27 +27,10 @@ constexpr std::int64_t kLongestSleepNs = 100'000'000;  // what wakes it may be l
 
 }  // namespace
 
-struct Service::Received {
-    explicit Received(std::size_t packet_bytes)
-        : bytes(packet_bytes), memory(kBatch * packet_bytes) {
-        for (std::size_t i = 0; i < kBatch; ++i) {
-            vectors[i] = {memory.data() + i * bytes, bytes};
-            messages[i].msg_hdr.msg_iov = &vectors[i];
-            messages[i].msg_hdr.msg_iovlen = 1;
-        }
-    }
-    std::size_t bytes;
-    std::vector<std::uint8_t> memory;
-    std::array<sockaddr_in, kBatch> sources{};
-    std::array<iovec, kBatch> vectors{};
-    std::array<mmsghdr, kBatch> messages{};
-};
-
 Service::Service(int fd, const GroupConfig &config, const ClientConfig &own,
                  std::vector<Peer> peers, const Losses &losses)
     : socket_(::fcntl(fd, F_DUPFD_CLOEXEC, 0)), bell_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      peers_(std::move(peers)),
-      received_(std::make_unique<Received>(kHeaderBytes + kMaskBytes + config.part_bytes)),
+      peers_(std::move(peers)), received_(kHeaderBytes + kMaskBytes + config.part_bytes),
       node_(config, own), losses_(losses), chance_(losses.seed), asked_(config.tables.size()) {
     if (!(losses.rate >= 0.0 && losses.rate < 1.0)) {
         throw std::invalid_argument("loss rate must be 0 to below 1");
@@ -228,30 +209,26 @@ void Service::run() {
 
 // True: more may be waiting.
 bool Service::read() {
-    Received &area = *received_;
-    for (std::size_t i = 0; i < kBatch; ++i) {
-        area.messages[i].msg_hdr.msg_name = &area.sources[i];
-        area.messages[i].msg_hdr.msg_namelen = sizeof area.sources[i];
-    }
-    const int count =
-        ::recvmmsg(socket_.get(), area.messages.data(), kBatch, MSG_DONTWAIT, nullptr);
-    const std::lock_guard lock(mutex_);
-    const std::int64_t now_ns = host::now_ns();
-    for (int i = 0; i < count; ++i) {
-        const auto at = static_cast<std::size_t>(i);
-        const std::size_t bytes = area.messages[at].msg_len;
-        const auto from = std::find(peers_.begin(), peers_.end(), peer_at(area.sources[at]));
-        ++traffic_.received_packets;
-        traffic_.received_bytes += bytes;
-        if (from == peers_.end()) {
-            ++traffic_.strangers;
-            continue;
-        }
-        node_.receive(static_cast<std::uint16_t>(from - peers_.begin()),
-                      area.memory.data() + at * area.bytes, bytes, now_ns);
-    }
+    std::unique_lock lock(mutex_, std::defer_lock);  // what the kernel copies is before it
+    std::int64_t now_ns = 0;
+    const bool is_full = received_.receive(
+        socket_.get(), [&](const Peer &sender, const std::uint8_t *packet, std::size_t bytes) {
+            if (!lock.owns_lock()) {
+                lock.lock();
+                now_ns = host::now_ns();
+            }
+            const auto from = std::find(peers_.begin(), peers_.end(), sender);
+            ++traffic_.received_packets;
+            traffic_.received_bytes += bytes;
+            if (from == peers_.end()) {
+                ++traffic_.strangers;
+                return;
+            }
+            node_.receive(static_cast<std::uint16_t>(from - peers_.begin()), packet, bytes, now_ns);
+        });
+    if (!lock.owns_lock()) lock.lock();
     flush();
-    return count == static_cast<int>(kBatch) && !is_closed_;
+    return is_full && !is_closed_;
 }
 
 std::vector<Packet> Service::leaving() {
@@ -270,35 +247,13 @@ std::vector<Packet> Service::leaving() {
 
 void Service::flush() {
     const std::vector<Packet> packets = leaving();
-    std::array<mmsghdr, kBatch> messages;
-    std::array<iovec, kBatch> vectors;
-    std::array<sockaddr_in, kBatch> names;
-    for (std::size_t done = 0; done < packets.size();) {
-        const std::size_t count = std::min(kBatch, packets.size() - done);
-        for (std::size_t i = 0; i < count; ++i) {
-            const Packet &packet = packets[done + i];
-            names[i] = socket_address(peers_[packet.to]);
-            vectors[i] = {const_cast<std::uint8_t *>(packet.bytes.data()), packet.bytes.size()};
-            messages[i] = {};
-            messages[i].msg_hdr.msg_iov = &vectors[i];
-            messages[i].msg_hdr.msg_iovlen = 1;
-            messages[i].msg_hdr.msg_name = &names[i];
-            messages[i].msg_hdr.msg_namelen = sizeof names[i];
-        }
-        const int sent = ::sendmmsg(socket_.get(), messages.data(), static_cast<unsigned>(count),
-                                    MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR) continue;
-        if (sent <= 0) {
-            ++traffic_.send_drops;  // it is sent again
-            ++done;
-            continue;
-        }
-        for (int i = 0; i < sent; ++i) {
-            ++traffic_.sent_packets;
-            traffic_.sent_bytes += packets[done + static_cast<std::size_t>(i)].bytes.size();
-        }
-        done += static_cast<std::size_t>(sent);
-    }
+    for (const Packet &packet : packets) traffic_.sent_bytes += packet.bytes.size();
+    traffic_.sent_packets += packets.size();
+    // What the kernel does not take is sent again, as what is lost.
+    traffic_.send_drops += send_datagrams(socket_.get(), packets.size(), [&](std::size_t i) {
+        const Packet &packet = packets[i];
+        return Datagram{peers_[packet.to], packet.bytes.data(), packet.bytes.size()};
+    });
 }
 
 }  // namespace ina::embed

@@ -5,13 +5,13 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/datagrams.hpp"
 #include "common/peer.hpp"
 #include "embed/batch.hpp"
 #include "embed/node.hpp"
@@ -20,8 +20,8 @@
 namespace ina::embed {
 
 struct Traffic {
-    std::uint64_t sent_packets = 0;
-    std::uint64_t sent_bytes = 0;  // of UDP payloads, as the next
+    std::uint64_t sent_packets = 0;  // with those that the kernel did not take
+    std::uint64_t sent_bytes = 0;    // of UDP payloads, as the next
     std::uint64_t received_packets = 0;
     std::uint64_t received_bytes = 0;
     std::uint64_t strangers = 0;  // packets of addresses that are no host's
@@ -96,8 +96,6 @@ class Service {
     void close();                                     // idempotent; what waits has failed
 
   private:
-    struct Received;
-
     template <class IsDone>
     Outcome wait_until(std::int64_t timeout_ns, IsDone is_done);
     void run();
@@ -110,7 +108,7 @@ class Service {
     host::Descriptor socket_;
     host::Descriptor bell_;  // an eventfd
     const std::vector<Peer> peers_;
-    std::unique_ptr<Received> received_;
+    Datagrams received_;
     std::mutex mutex_;
     std::condition_variable changed_;
     Node node_;

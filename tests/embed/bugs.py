@@ -63,7 +63,7 @@ BUGS = (
         "        return acknowledge(header, all_parts(header.parts));\n",
         "        return;\n",
     ),
-    Bug("damage is not seen", _PACKETS, "if (crc != said || ", "if ("),
+    Bug("damage is not seen", _PACKETS, "if (!is_sealed(packet, bytes, kCrcOffset) || ", "if ("),
     Bug(
         "weights have no part in gradients",
         _OWNER,
