@@ -65,7 +65,7 @@ def read_places(path: Path, plan: InferencePlan) -> Surroundings:
         key = int(found.key, 16)
     except OSError as error:
         raise PlacesError(f"{path}: {error.strerror}") from None
-    except (DocumentError, msgspec.DecodeError, ValueError) as error:
+    except (DocumentError, msgspec.DecodeError, ValueError, RecursionError) as error:
         raise PlacesError(f"{path}: {error}") from None
     if (found.plan, found.digest) != (plan.spec.name, f"{plan.digest:08x}"):
         raise PlacesError(

@@ -131,7 +131,7 @@ def read_plan(path: Path) -> InferencePlan:
     """The plan in a TOML file, with its arrays. Raises PlanError."""
     try:
         document = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # also bad UTF-8, a number too long
         raise PlanError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     try:
         spec = convert(document, PlanSpec)

@@ -39,6 +39,11 @@ READ = {
     "emulate up": ["topology"],
     "embed plan": ["trace"],
     "fabric check": ["file", "--lldp"],
+    "infer check": ["plan"],
+    "infer places": ["plan"],
+    "infer quantise": ["model", "--samples"],
+    "infer send": ["plan", "--places", "--samples"],
+    "infer serve": ["plan"],
     "job plan": ["file"],
     "p4 compile": ["source"],
     "p4 graph": ["--program"],
@@ -215,6 +220,8 @@ def test_every_path_that_is_read_is_tried() -> None:
             ("fabric plot", "file"),
             ("embed trace", "file"),
             ("embed serve", "path"),
+            ("infer serve", "--places"),  # written, but for one node
+            ("infer serve", "--trace"),
             ("bench sim", "--scenarios"),
         ),
     }

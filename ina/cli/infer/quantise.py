@@ -33,9 +33,15 @@ class QuantiseOptions:
     samples: Annotated[Path, typer.Option(help="An .npy of inputs of the usual kind.")]
     nodes: Annotated[int, typer.Option(min=1, max=26, help="To spread layers over.")] = 4
     block: Annotated[int, typer.Option(min=1, help="Samples that travel together.")] = 8
-    input_bits: Annotated[int, typer.Option(min=2, max=24)] = 8
-    value_bits: Annotated[int, typer.Option(min=2, max=24)] = 14
-    weight_bits: Annotated[int, typer.Option(min=2, max=24)] = 10
+    input_bits: Annotated[
+        int, typer.Option(min=2, max=24, help="Of what comes in, with its sign.")
+    ] = 8
+    value_bits: Annotated[
+        int, typer.Option(min=2, max=24, help="Of what stages make, with their sign.")
+    ] = 14
+    weight_bits: Annotated[
+        int, typer.Option(min=2, max=24, help="Of weights, with their sign.")
+    ] = 10
     json: JsonOption = False
 
 

@@ -60,7 +60,9 @@ class ServeOptions:
         Path | None,
         typer.Option(help="Write what happened when: a file of one node, a folder of all."),
     ] = None
-    is_held: Annotated[bool, typer.Option("--is-held", hidden=True)] = False
+    is_held: Annotated[
+        bool, typer.Option("--is-held", hidden=True, help="End with the standard input.")
+    ] = False
     json: Annotated[bool, typer.Option("--json", help="Print the ready line as JSON.")] = False
 
 
