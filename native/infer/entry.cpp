@@ -6,6 +6,7 @@
 namespace ina::infer {
 namespace {
 
+constexpr std::int64_t kLeastPings = 32;
 constexpr int kTellings = 5;
 constexpr std::int64_t kTellAgainNs = 100'000'000;
 constexpr std::size_t kWaitingRings = 4;           // so many times the ring may wait
@@ -165,7 +166,8 @@ void Entry::look_at_time(std::int64_t now_ns) {
     ++counters_.timeouts;
     const std::int64_t timeout_ns = rtt_.timeout_ns(backoff_);
     rtt_.on_timeout(backoff_++);
-    look_at_ns_ = now_ns + rtt_.timeout_ns(backoff_);
+    // Who is silent has been asked often before it counts as lost: a quarter of packets may be.
+    look_at_ns_ = now_ns + std::min(rtt_.timeout_ns(backoff_), config_.patience_ns / kLeastPings);
     // Also of nodes that are done with it: others may lack what those have made of it.
     for (std::uint16_t node = 0; node < program_.nodes.size(); ++node) {
         if ((program_.members >> node & 1) == 0 || node == program_.node) continue;

@@ -16,6 +16,12 @@ def test_no_answer_is_wrong_and_nobody_hangs(first: int) -> None:
         assert World(draw(seed)).run().wrong == [], seed
 
 
+@pytest.mark.parametrize("seed", [2283, 4084])
+def test_nobody_counts_as_lost_whose_answers_are(seed: int) -> None:
+    """A quarter of the packets is lost."""
+    assert World(draw(seed)).run().wrong == []
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("first", range(0, LONG, 400))
