@@ -12,7 +12,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 SEAMS = {
     *("mode", "collective", "codec", "framing", "transport", "sender", "target"),
     *("window algorithm", "placement policy", "memory policy", "scenario", "benchmark"),
-    *("door", "noun", "framing of the cases", "optimizer"),
+    *("door", "noun", "framing of the cases", "optimizer", "kernel"),
 }
 _PATH = re.compile(r"`((?:[\w.]+/)+[\w.]*)`")
 _SYMBOLS = re.compile(r"((?:`\w+`,? )+)\(`([\w./]+)`\)")
