@@ -12,6 +12,7 @@ from ina.embed import frames
 from ina.embed.attached import Attached
 from ina.embed.errors import HostsDifferError, ServiceLostError, TooLittleMemoryError
 from ina.embed.sharding import MAX_HOSTS, Table, place
+from ina.errors import InaError
 from ina.extension.embed import TableSpec
 from ina.protocol.peer import Peer
 from ina.torch.embedding.gathering import gathered
@@ -56,18 +57,18 @@ class Served:
     def begin(self, order: frames.Begin) -> None:
         """Have this rank's service, if it tends one, begin; `order` but for its number. Collective.
 
-        Raises TooLittleMemoryError on all ranks, of one's service; ServiceLostError.
+        Raises on all ranks, of one's service: TooLittleMemoryError, ServiceLostError.
         """
-        problem = ""
+        problem: InaError | None = None
         if self.tended is not None:
             number = self.meeting.ranks + list(self.peers).index(self.tended.peer)
             try:
                 self.tended.begin(msgspec.structs.replace(order, host=number))
             except (TooLittleMemoryError, ServiceLostError) as error:
-                problem = str(error)
+                problem = error
         for one in gathered(problem, self.meeting.ranks, self.meeting.group):
-            if one:
-                raise TooLittleMemoryError(one)
+            if one is not None:
+                raise one
 
 
 def attach(path: str, address: str, meeting: Meeting) -> Served:
