@@ -13,7 +13,7 @@ from enum import IntEnum, IntFlag
 
 from ina.errors import InvalidInputError
 
-VERSION = 4
+VERSION = 5
 UDP_PORT = 17760
 """The port of the switch. A packet to or from any other port is ordinary traffic."""
 
@@ -31,6 +31,10 @@ MAX_LEVELS = 4
 
 PATH_BITS = 24
 PATH_BITS_PER_LEVEL = 5
+
+OWNER_BITS = 12
+"""The lower bits of ``path``, in rounds of another shape than SUM: whose chunk it is, as the upper
+ones say whose packet. A tree with a longer path than the upper ones hold has sums alone."""
 
 ALL_WORKERS = 255
 """``worker`` of such a result: whoever of the job receives it."""
@@ -59,6 +63,18 @@ class Kind(IntEnum):
     PARAMETER = 3  # not used: a result frees shared slots on its way down
     CONTROL = 4  # in-band control (probe, connectivity test)
     REFUSAL = 5  # why a contribution was not accepted
+
+
+class Shape(IntEnum):
+    """Who gives a round's values, and who gets those of its result: the same on all packets of it.
+
+    All workers send a packet in each round, and all get one. A packet of who gives nothing is a
+    header alone, as is a result for who gets nothing.
+    """
+
+    SUM = 0  # all give, all get: all_reduce; a round of headers alone, too
+    SCATTER = 1  # all but the owner give, the owner gets: reduce_scatter, reduce
+    GATHER = 2  # the owner gives, all but the owner get: all_gather, broadcast
 
 
 class Flag(IntFlag):
@@ -106,6 +122,7 @@ class ValueType(IntEnum):
     FLOAT32_IN_16 = 5  # FLOAT32, two in a word of signed columns of 16 bits
     FLOAT16_IN_16 = 6  # FLOAT16, two in a word
     BFLOAT16_IN_16 = 7  # BFLOAT16, two in a word
+    BYTES = 8  # four in a word, as they lie in memory: of whatever type, to be moved and not summed
     FLOAT32_IN_8 = 9  # FLOAT32, four in a word of signed columns of 8 bits
     FLOAT16_IN_8 = 10  # FLOAT16, four in a word
     BFLOAT16_IN_8 = 11  # BFLOAT16, four in a word
@@ -154,17 +171,17 @@ FIELDS: tuple[Field, ...] = (
     Field("epoch", 16, "low 16 bits of the job's incarnation; packets of any other are refused"),
     Field("worker", 8, "index among the receiver's children, 0..31; in a result: of the receiver"),
     Field("level", 4, "of its sender: 0 a worker, else levels of switches below; echoed"),
-    Field("priority", 4, "larger is more urgent (modes with preemption); 0 otherwise"),
+    Field("shape", 4, "who gives values and who gets them, see Shape"),
     Field("slot", 16, "slot index within the job's range, 0..slots-1"),
     Field("value_type", 4, "type of the tensor, see ValueType"),
-    Field("value_count", 12, "int32 values behind it: the build's constant, or 0 (exponents only)"),
+    Field("value_count", 12, "int32 values behind it: the build's constant, or 0 (a header alone)"),
     Field("seq", 32, "sequence number of the chunk; serial-number arithmetic (RFC 1982)"),
     Field("contributors", 32, "bitmap of the children in the values; in a result: of the root"),
     Field("exponent", 8, "biased exponent of this chunk's values; 0: all zero"),
     Field("next_exponent", 8, "the same of the chunk one window ahead; a slot keeps the maximum"),
     Field("digest", 16, "of what the worker has submitted; a slot adds them up, modulo 2^16"),
     Field("check", 32, "of the values and what else is said; a slot adds them up, modulo 2^32"),
-    Field("path", PATH_BITS, "whose packet: indices down from the root, 5 bits each; echoed"),
+    Field("path", PATH_BITS, "whose packet: indices down from the root; its lower 12 bits, except in SUM: whose chunk; echoed"),
     Field("copy", 8, "0: sent first; n: the n-th resend, 255 any later one; echoed"),
 )
 

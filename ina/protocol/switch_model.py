@@ -443,6 +443,6 @@ def _evicted(owner: ModelJob, header: Header, slot: Slot) -> Departure:
         value_type=ValueType(value_type),
         path=(1 << PATH_BITS) - 1,
         copy=0,
-        priority=0,
+        shape=0,
     )
     return _up(owner, told, slot.values, slot.bitmap)

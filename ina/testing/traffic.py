@@ -194,7 +194,7 @@ class Traffic:
             job=live.job.number,
             epoch=live.job.epoch % (1 << EPOCH_BITS),
             worker=worker,
-            priority=rng.getrandbits(4),
+            shape=rng.getrandbits(4),
             slot=seq % live.job.slots,
             value_type=rng.choice(list(ValueType)),
             value_count=0 if (seq * 2654435761) % 16 == 0 else self.values,

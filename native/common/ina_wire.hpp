@@ -9,7 +9,7 @@
 
 namespace ina::wire {
 
-inline constexpr std::uint8_t kVersion = 4;
+inline constexpr std::uint8_t kVersion = 5;
 inline constexpr std::uint16_t kUdpPort = 17760;  // of the switch
 inline constexpr std::size_t kHeaderBytes = 32;
 inline constexpr std::size_t kValueBytes = 4;
@@ -17,6 +17,7 @@ inline constexpr int kMaxWorkers = 32;
 inline constexpr int kMaxWorldSize = 1024;
 inline constexpr int kPathBits = 24;
 inline constexpr int kPathBitsPerLevel = 5;
+inline constexpr int kOwnerBits = 12;
 inline constexpr std::uint8_t kAllWorkers = 255;  // in a result
 inline constexpr int kExponentBias = 127;
 inline constexpr std::uint8_t kExponentAllZero = 0;
@@ -36,6 +37,10 @@ inline constexpr std::uint8_t kFlagPartial = 0x20;
 inline constexpr std::uint8_t kFlagReplay = 0x40;
 inline constexpr std::uint8_t kFlagWanted = 0x80;
 
+inline constexpr std::uint8_t kShapeSum = 0;
+inline constexpr std::uint8_t kShapeScatter = 1;
+inline constexpr std::uint8_t kShapeGather = 2;
+
 inline constexpr std::uint8_t kValueTypeInt32 = 0;
 inline constexpr std::uint8_t kValueTypeFloat32 = 1;
 inline constexpr std::uint8_t kValueTypeFloat16 = 2;
@@ -43,6 +48,7 @@ inline constexpr std::uint8_t kValueTypeBfloat16 = 3;
 inline constexpr std::uint8_t kValueTypeFloat32In16 = 5;
 inline constexpr std::uint8_t kValueTypeFloat16In16 = 6;
 inline constexpr std::uint8_t kValueTypeBfloat16In16 = 7;
+inline constexpr std::uint8_t kValueTypeBytes = 8;
 inline constexpr std::uint8_t kValueTypeFloat32In8 = 9;
 inline constexpr std::uint8_t kValueTypeFloat16In8 = 10;
 inline constexpr std::uint8_t kValueTypeBfloat16In8 = 11;
@@ -55,7 +61,7 @@ inline constexpr std::size_t kJobOffset = 2;
 inline constexpr std::size_t kEpochOffset = 4;
 inline constexpr std::size_t kWorkerOffset = 6;
 inline constexpr std::size_t kLevelOffset = 7;
-inline constexpr std::size_t kPriorityOffset = 7;
+inline constexpr std::size_t kShapeOffset = 7;
 inline constexpr std::size_t kSlotOffset = 8;
 inline constexpr std::size_t kValueTypeOffset = 10;
 inline constexpr std::size_t kValueCountOffset = 10;
@@ -70,24 +76,24 @@ inline constexpr std::size_t kCopyOffset = 28;
 
 // A decoded header; wider than the wire where a field has no machine type.
 struct Header {
-    std::uint8_t version = kVersion;  // wire format version, 4
+    std::uint8_t version = kVersion;  // wire format version, 5
     std::uint8_t kind = 0;  // what the packet is, see Kind
     std::uint8_t flags = 0;  // see Flag
     std::uint16_t job = 0;  // job number, given by the controller
     std::uint16_t epoch = 0;  // low 16 bits of the job's incarnation; packets of any other are refused
     std::uint8_t worker = 0;  // index among the receiver's children, 0..31; in a result: of the receiver
     std::uint8_t level = 0;  // of its sender: 0 a worker, else levels of switches below; echoed
-    std::uint8_t priority = 0;  // larger is more urgent (modes with preemption); 0 otherwise
+    std::uint8_t shape = 0;  // who gives values and who gets them, see Shape
     std::uint16_t slot = 0;  // slot index within the job's range, 0..slots-1
     std::uint8_t value_type = 0;  // type of the tensor, see ValueType
-    std::uint16_t value_count = 0;  // int32 values behind it: the build's constant, or 0 (exponents only)
+    std::uint16_t value_count = 0;  // int32 values behind it: the build's constant, or 0 (a header alone)
     std::uint32_t seq = 0;  // sequence number of the chunk; serial-number arithmetic (RFC 1982)
     std::uint32_t contributors = 0;  // bitmap of the children in the values; in a result: of the root
     std::uint8_t exponent = 0;  // biased exponent of this chunk's values; 0: all zero
     std::uint8_t next_exponent = 0;  // the same of the chunk one window ahead; a slot keeps the maximum
     std::uint16_t digest = 0;  // of what the worker has submitted; a slot adds them up, modulo 2^16
     std::uint32_t check = 0;  // of the values and what else is said; a slot adds them up, modulo 2^32
-    std::uint32_t path = 0;  // whose packet: indices down from the root, 5 bits each; echoed
+    std::uint32_t path = 0;  // whose packet: indices down from the root; its lower 12 bits, except in SUM: whose chunk; echoed
     std::uint8_t copy = 0;  // 0: sent first; n: the n-th resend, 255 any later one; echoed
 };
 
@@ -123,7 +129,7 @@ inline Header load_header(const std::uint8_t *p) {
     h.epoch = load_be16(p + kEpochOffset);
     h.worker = load_be8(p + kWorkerOffset);
     h.level = static_cast<std::uint8_t>((load_be8(p + kLevelOffset) >> 4) & 0x0f);
-    h.priority = static_cast<std::uint8_t>(load_be8(p + kPriorityOffset) & 0x0f);
+    h.shape = static_cast<std::uint8_t>(load_be8(p + kShapeOffset) & 0x0f);
     h.slot = load_be16(p + kSlotOffset);
     h.value_type = static_cast<std::uint8_t>((load_be16(p + kValueTypeOffset) >> 12) & 0x0f);
     h.value_count = static_cast<std::uint16_t>(load_be16(p + kValueCountOffset) & 0xfff);
@@ -145,7 +151,7 @@ inline void store_header(std::uint8_t *p, const Header &h) {
     store_be16(p + 2, h.job);
     store_be16(p + 4, h.epoch);
     store_be8(p + 6, h.worker);
-    store_be8(p + 7, static_cast<std::uint8_t>((h.level & 0x0f) << 4 | (h.priority & 0x0f)));
+    store_be8(p + 7, static_cast<std::uint8_t>((h.level & 0x0f) << 4 | (h.shape & 0x0f)));
     store_be16(p + 8, h.slot);
     store_be16(p + 10, static_cast<std::uint16_t>((h.value_type & 0x0f) << 12 | (h.value_count & 0xfff)));
     store_be32(p + 12, h.seq);

@@ -28,7 +28,7 @@ def test_wire_bytes_are_as_documented() -> None:
         epoch=0x0405,
         worker=6,
         level=7,
-        priority=8,
+        shape=8,
         slot=0x090A,
         value_type=ValueType.BFLOAT16,
         value_count=2,

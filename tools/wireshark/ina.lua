@@ -3,7 +3,7 @@
 -- Use: wireshark -X lua_script:tools/wireshark/ina.lua, or copy it to the plugins.
 
 local ina = Proto("ina", "In-Network Aggregation")
-local VERSION, UDP_PORT = 4, 17760
+local VERSION, UDP_PORT = 5, 17760
 local ROCE_UDP_PORT = 4791
 local HEADER_BYTES, VALUE_BYTES = 32, 4
 local FLAGS_OFFSET = 1
@@ -12,10 +12,11 @@ local WORKER_OFFSET = 6
 local VALUE_COUNT_OFFSET = 10
 local SEQ_OFFSET = 12
 local kinds = { [1] = "contribution", [2] = "result", [3] = "parameter", [4] = "control", [5] = "refusal" }
-local value_types = { [0] = "int32", [1] = "float32", [2] = "float16", [3] = "bfloat16", [5] = "float32_in_16", [6] = "float16_in_16", [7] = "bfloat16_in_16", [9] = "float32_in_8", [10] = "float16_in_8", [11] = "bfloat16_in_8" }
+local shapes = { [0] = "sum", [1] = "scatter", [2] = "gather" }
+local value_types = { [0] = "int32", [1] = "float32", [2] = "float16", [3] = "bfloat16", [5] = "float32_in_16", [6] = "float16_in_16", [7] = "bfloat16_in_16", [8] = "bytes", [9] = "float32_in_8", [10] = "float16_in_8", [11] = "bfloat16_in_8" }
 local BTH_BYTES, ICRC_BYTES = 12, 4
 local sends = { [0x20] = true, [0x21] = true, [0x22] = true, [0x24] = true, [0x00] = true, [0x01] = true, [0x02] = true, [0x04] = true }
-local values_per_word = { [5] = 2, [6] = 2, [7] = 2, [9] = 4, [10] = 4, [11] = 4 }
+local values_per_word = { [5] = 2, [6] = 2, [7] = 2, [8] = 4, [9] = 4, [10] = 4, [11] = 4 }
 local fields = {
     version = ProtoField.uint8("ina.version", "version", base.DEC, nil, 0xf0),
     kind = ProtoField.uint8("ina.kind", "kind", base.DEC, kinds, 0xf),
@@ -24,7 +25,7 @@ local fields = {
     epoch = ProtoField.uint16("ina.epoch", "epoch", base.DEC, nil),
     worker = ProtoField.uint8("ina.worker", "worker", base.DEC, nil),
     level = ProtoField.uint8("ina.level", "level", base.DEC, nil, 0xf0),
-    priority = ProtoField.uint8("ina.priority", "priority", base.DEC, nil, 0xf),
+    shape = ProtoField.uint8("ina.shape", "shape", base.DEC, shapes, 0xf),
     slot = ProtoField.uint16("ina.slot", "slot", base.DEC, nil),
     value_type = ProtoField.uint16("ina.value_type", "value_type", base.DEC, value_types, 0xf000),
     value_count = ProtoField.uint16("ina.value_count", "value_count", base.DEC, nil, 0xfff),
@@ -58,7 +59,7 @@ local places = {
     { name = "epoch", offset = 4, bytes = 2 },
     { name = "worker", offset = 6, bytes = 1 },
     { name = "level", offset = 7, bytes = 1 },
-    { name = "priority", offset = 7, bytes = 1 },
+    { name = "shape", offset = 7, bytes = 1 },
     { name = "slot", offset = 8, bytes = 2 },
     { name = "value_type", offset = 10, bytes = 2 },
     { name = "value_count", offset = 10, bytes = 2 },

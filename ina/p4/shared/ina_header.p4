@@ -4,7 +4,7 @@
 #ifndef INA_HEADER_P4
 #define INA_HEADER_P4
 
-const bit<4> INA_VERSION = 4;
+const bit<4> INA_VERSION = 5;
 const bit<16> INA_UDP_PORT = 17760;
 const bit<16> INA_HEADER_BYTES = 32;
 const bit<16> INA_VALUE_BYTES = 4;
@@ -28,6 +28,10 @@ const bit<8> INA_FLAG_PARTIAL = 0x20;
 const bit<8> INA_FLAG_REPLAY = 0x40;
 const bit<8> INA_FLAG_WANTED = 0x80;
 
+const bit<4> INA_SHAPE_SUM = 0;
+const bit<4> INA_SHAPE_SCATTER = 1;
+const bit<4> INA_SHAPE_GATHER = 2;
+
 const bit<4> INA_VALUE_TYPE_INT32 = 0;
 const bit<4> INA_VALUE_TYPE_FLOAT32 = 1;
 const bit<4> INA_VALUE_TYPE_FLOAT16 = 2;
@@ -46,24 +50,24 @@ const bit<32> INA_DROP_REASONS = 8;
 
 // 32 bytes behind UDP; value_count int32 values follow.
 header ina_h {
-    bit<4>  version;       // wire format version, 4
+    bit<4>  version;       // wire format version, 5
     bit<4>  kind;          // what the packet is, see Kind
     bit<8>  flags;         // see Flag
     bit<16> job;           // job number, given by the controller
     bit<16> epoch;         // low 16 bits of the job's incarnation; packets of any other are refused
     bit<8>  worker;        // index among the receiver's children, 0..31; in a result: of the receiver
     bit<4>  level;         // of its sender: 0 a worker, else levels of switches below; echoed
-    bit<4>  priority;      // larger is more urgent (modes with preemption); 0 otherwise
+    bit<4>  shape;         // who gives values and who gets them, see Shape
     bit<16> slot;          // slot index within the job's range, 0..slots-1
     bit<4>  value_type;    // type of the tensor, see ValueType
-    bit<12> value_count;   // int32 values behind it: the build's constant, or 0 (exponents only)
+    bit<12> value_count;   // int32 values behind it: the build's constant, or 0 (a header alone)
     bit<32> seq;           // sequence number of the chunk; serial-number arithmetic (RFC 1982)
     bit<32> contributors;  // bitmap of the children in the values; in a result: of the root
     bit<8>  exponent;      // biased exponent of this chunk's values; 0: all zero
     bit<8>  next_exponent; // the same of the chunk one window ahead; a slot keeps the maximum
     bit<16> digest;        // of what the worker has submitted; a slot adds them up, modulo 2^16
     bit<32> check;         // of the values and what else is said; a slot adds them up, modulo 2^32
-    bit<24> path;          // whose packet: indices down from the root, 5 bits each; echoed
+    bit<24> path;          // whose packet: indices down from the root; its lower 12 bits, except in SUM: whose chunk; echoed
     bit<8>  copy;          // 0: sent first; n: the n-th resend, 255 any later one; echoed
 }
 

@@ -40,6 +40,7 @@ def render() -> str:
     tables = [
         _table(("byte", "field", "bits", "meaning"), fields),
         _enum_table("kind", spec.Kind),
+        _enum_table("shape", spec.Shape),
         _enum_table("flag", spec.Flag),
         _enum_table("value type", spec.ValueType),
         _enum_table("drop reason", spec.DropReason),

@@ -50,6 +50,8 @@ def render() -> str:
         "",
         *_constants("FLAG", _field_bits("flags"), spec.Flag, "0x{:02x}"),
         "",
+        *_constants("SHAPE", _field_bits("shape"), spec.Shape),
+        "",
         # How many values are in a word is nothing to a switch.
         *_constants("VALUE_TYPE", _field_bits("value_type"), whole_words),
         "",

@@ -10,7 +10,11 @@ from ina.protocol.emit.notice import notice
 from ina.protocol.layout import LAYOUT
 
 _CLASSES = {8: "ByteField", 16: "ShortField", 32: "IntField"}
-_ENUMS = {"kind": ("KINDS", spec.Kind), "value_type": ("VALUE_TYPES", spec.ValueType)}
+_ENUMS = {
+    "kind": ("KINDS", spec.Kind),
+    "shape": ("SHAPES", spec.Shape),
+    "value_type": ("VALUE_TYPES", spec.ValueType),
+}
 
 
 def render() -> str:

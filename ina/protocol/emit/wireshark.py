@@ -10,7 +10,11 @@ from ina.protocol.emit.notice import notice
 from ina.protocol.icrc import ICRC_BYTES
 from ina.protocol.layout import LAYOUT, FieldLayout
 
-_ENUMS: dict[str, type[IntEnum]] = {"kind": spec.Kind, "value_type": spec.ValueType}
+_ENUMS: dict[str, type[IntEnum]] = {
+    "kind": spec.Kind,
+    "shape": spec.Shape,
+    "value_type": spec.ValueType,
+}
 
 _DISSECTOR = """\
 local too_short = ProtoExpert.new("ina.too_short", "Shorter than the header says",

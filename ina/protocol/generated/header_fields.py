@@ -20,7 +20,7 @@ class HeaderFields:
     epoch: int = 0
     worker: int = 0
     level: int = 0
-    priority: int = 0
+    shape: int = 0
     slot: int = 0
     value_type: int = ValueType.INT32
     value_count: int = 0

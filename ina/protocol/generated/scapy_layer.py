@@ -12,7 +12,8 @@ from scapy.packet import Packet, Raw, bind_bottom_up, bind_layers
 
 UDP_PORT = 17760
 KINDS = {1: 'contribution', 2: 'result', 3: 'parameter', 4: 'control', 5: 'refusal'}
-VALUE_TYPES = {0: 'int32', 1: 'float32', 2: 'float16', 3: 'bfloat16', 5: 'float32_in_16', 6: 'float16_in_16', 7: 'bfloat16_in_16', 9: 'float32_in_8', 10: 'float16_in_8', 11: 'bfloat16_in_8'}
+SHAPES = {0: 'sum', 1: 'scatter', 2: 'gather'}
+VALUE_TYPES = {0: 'int32', 1: 'float32', 2: 'float16', 3: 'bfloat16', 5: 'float32_in_16', 6: 'float16_in_16', 7: 'bfloat16_in_16', 8: 'bytes', 9: 'float32_in_8', 10: 'float16_in_8', 11: 'bfloat16_in_8'}
 FLAGS = ['resend', 'collision', 'ecn', 'overflow', 'non_finite', 'partial', 'replay', 'wanted']
 
 
@@ -21,14 +22,14 @@ class INA(Packet):
 
     name = "INA"
     fields_desc = [
-        BitField("version", 4, 4),
+        BitField("version", 5, 4),
         BitEnumField("kind", 1, 4, KINDS),
         FlagsField("flags", 0, 8, FLAGS),
         ShortField("job", 0),
         ShortField("epoch", 0),
         ByteField("worker", 0),
         BitField("level", 0, 4),
-        BitField("priority", 0, 4),
+        BitEnumField("shape", 0, 4, SHAPES),
         ShortField("slot", 0),
         BitEnumField("value_type", 0, 4, VALUE_TYPES),
         BitFieldLenField("value_count", None, 12, count_of="values"),
@@ -51,7 +52,7 @@ class INA(Packet):
     ) -> type[Packet]:
         """What others SEND over RoCEv2 is left as bytes."""
         is_sent = isinstance(kargs.get('_underlayer'), BTH)
-        is_own = _pkt[:1] and _pkt[0] >> 4 == 4
+        is_own = _pkt[:1] and _pkt[0] >> 4 == 5
         return Raw if is_sent and not is_own else cls
 
 

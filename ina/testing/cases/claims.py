@@ -170,7 +170,7 @@ def taking_over(values: int) -> Iterator[Case]:
         (
             first.sends(0, 4, ones, exponent=140, value_type=1, flags=Flag.OVERFLOW, **gathered),
             first.sends(2, 4, ones, exponent=140, value_type=1, path=first.path(2)),
-            greedy.sends(0, 0, others, exponent=99, priority=3, path=1, **said_by_greedy).gives(
+            greedy.sends(0, 0, others, exponent=99, shape=3, path=1, **said_by_greedy).gives(
                 first.put_out(
                     4,
                     [2] * values,

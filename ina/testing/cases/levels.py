@@ -110,7 +110,7 @@ def going_up(values: int) -> Iterator[Case]:
     """A complete sum is one contribution to the parent."""
     them = inner(values)
     parts = [them.numbers(rank + 1) for rank in them.ranks]
-    said = {"path": them.path(2), "copy": 3, "exponent": 140, "priority": 9, "value_type": 1}
+    said = {"path": them.path(2), "copy": 3, "exponent": 140, "shape": 9, "value_type": 1}
     yield Case(
         "levels/sum-goes-up",
         "The contribution that completes a sum leaves for the parent, as this switch's own.",
@@ -244,7 +244,7 @@ def coming_down(values: int) -> Iterator[Case]:
         check=0x89AB_CDEF,
         path=path_of((1, 7)),
         copy=2,
-        priority=5,
+        shape=5,
         value_type=2,
     )
     yield Case(
@@ -281,7 +281,7 @@ def shared_coming_down(values: int) -> Iterator[Case]:
         check=0x89AB_CDEF,
         path=path_of((1, 7)),
         copy=2,
-        priority=5,
+        shape=5,
         value_type=2,
     )
     shared = inner(values, 4, ports=(1, 1, 2, 2), listening=(0, 1, 3))

@@ -398,7 +398,7 @@ def carried(values: int) -> Iterator[Case]:
     ones = them.ones()
     carried_fields: tuple[dict[str, int], ...] = (
         {"exponent": 130},
-        {"priority": 9},
+        {"shape": 9},
         {"level": 5},
         *({"value_type": int(value_type)} for value_type in ValueType),
         {"value_type": 15},
