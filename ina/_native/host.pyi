@@ -29,6 +29,7 @@ class Tree:
         first_lane: int,
         lanes: int,
         node: Peer = ...,
+        owners: Sequence[int] = ...,
     ) -> None: ...
     job: int
     worker: int
@@ -37,6 +38,7 @@ class Tree:
     first_lane: int
     lanes: int
     node: Peer
+    owners: Sequence[int]
 
 class Framing:
     """What is around INA's header and values in a packet; native/host/core/framing.hpp."""

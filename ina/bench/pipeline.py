@@ -32,7 +32,7 @@ from ina.bench.report import Ratio
 from ina.errors import InvalidInputError
 from ina.p4 import compiled, names
 from ina.protocol.addresses import multicast_mac_of
-from ina.protocol.spec import ALL_WORKERS, PARENT, UDP_PORT, Kind, path_mask
+from ina.protocol.spec import ALL_WORKERS, PARENT, UDP_PORT, USUAL_WIDTHS, Kind, path_mask
 from ina.switch import native_abi as abi
 from ina.switch.match import Exact
 from ina.switch.pipeline import Pipeline
@@ -85,7 +85,10 @@ def install(
     action, params = names.ADMIT_JOB, [EPOCH, FIRST_SLOT, CHUNKS, full, GROUP, 0]
     if claims:
         # Of 2 * CHUNKS slots there, CHUNKS are claimed here. Any slot is old: nobody frees one.
-        own = [*(EPOCH, FIRST_SLOT, 2 * CHUNKS, full, GROUP, 0), *(0, 0, 1, path_mask(1))]
+        own = [
+            *(EPOCH, FIRST_SLOT, 2 * CHUNKS, full, GROUP, 0),
+            *(0, 0, 1, path_mask(USUAL_WIDTHS[:2])),
+        ]
         action, params = names.ADMIT_SHARED_JOB, [*own, *(CHUNKS - 1, CHUNKS, 0, 0)]
         up = [mac_of(workers), addr_of(workers), UDP_PORT]
         pipeline.insert(names.RECEIVERS, [Exact(JOB), Exact(PARENT)], names.ADDRESS, up)

@@ -226,6 +226,7 @@ def _tree_places(trees: Iterable[pb2.Tree]) -> tuple[TreePlace, ...]:
             first_lane=tree.first_lane,
             lanes=tree.lanes,
             node=tree.node,
+            owners=tuple(tree.owners),
         )
         for number, tree in enumerate(trees)
     )

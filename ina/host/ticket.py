@@ -84,7 +84,13 @@ class Ticket:
                 raise InvalidTicketError(
                     f"job {self.job_name!r}: {name} is {value}, must be {low}..{high}"
                 )
-        check_trees(f"job {self.job_name!r}", self.trees, self.lanes)
+        check_trees(
+            f"job {self.job_name!r}",
+            self.trees,
+            self.lanes,
+            rank=self.rank,
+            world_size=self.world_size,
+        )
 
     @property
     def job(self) -> int:

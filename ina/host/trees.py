@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from ina.extension import host as native
 from ina.host.errors import InvalidTicketError
 from ina.protocol.peer import Peer
-from ina.protocol.spec import MAX_WORKERS, PATH_BITS, PATH_BITS_PER_LEVEL, path_of
+from ina.protocol.spec import MAX_WORKERS, OWNER_BITS, PATH_BITS, index_bits, path_of
 
 MAX_TREES = 16
-_TOP_SHIFT = PATH_BITS - PATH_BITS_PER_LEVEL
+_OWNER_SHIFT = PATH_BITS - OWNER_BITS
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class TreePlace:
     first_lane: int  # of the lanes, in a row, that are summed there
     lanes: int
     node: str = ""  # the first node's name, for people; empty: not known
+    # By rank, the rank's path in its upper 12 bits; empty: the tree has no shapes but SUM.
+    owners: tuple[int, ...] = ()
 
     @property
     def where(self) -> str:
@@ -47,6 +49,7 @@ class TreePlace:
             first_lane=self.first_lane,
             lanes=self.lanes,
             node=native.Peer() if self.peer == usual else native_peer(self.peer),
+            owners=self.owners,
         )
 
 
@@ -66,11 +69,19 @@ def one_switch(job: int, rank: int, world_size: int, slots: int, switch: Peer) -
         )
     bitmap = (1 << world_size) - 1
     lanes = 1 << max(0, slots.bit_length() - 2)
-    return (TreePlace(job, switch, rank, path_of((rank,)), bitmap, 0, lanes),)
+    widths = (index_bits(world_size, is_root=True),)
+    paths = [path_of((each,), widths) for each in range(world_size)]
+    owners = tuple(path >> _OWNER_SHIFT for path in paths)
+    return (TreePlace(job, switch, rank, paths[rank], bitmap, 0, lanes, owners=owners),)
 
 
-def check_trees(who: str, trees: Sequence[TreePlace], lanes: int) -> None:
-    """Raise InvalidTicketError unless the trees have all `lanes` between them; `who`: the job."""
+def check_trees(
+    who: str, trees: Sequence[TreePlace], lanes: int, *, rank: int, world_size: int
+) -> None:
+    """Raise InvalidTicketError unless the trees have all `lanes` between them; `who`: the job.
+
+    `rank`, of `world_size`: whose places they are.
+    """
     if not 1 <= len(trees) <= MAX_TREES:
         raise InvalidTicketError(f"{who}: {len(trees)} trees, 1 to {MAX_TREES} are dealt lanes")
     next_lane = 0
@@ -88,14 +99,29 @@ def check_trees(who: str, trees: Sequence[TreePlace], lanes: int) -> None:
             if not low <= value <= high:
                 must = f"{low}..{high}" if low != high else f"{low}"
                 raise InvalidTicketError(f"{where}: {name} is {value}, must be {must}")
-        child = tree.path >> _TOP_SHIFT
-        if not tree.expected_bitmap >> child & 1:
-            raise InvalidTicketError(
-                f"{where}: expected_bitmap {tree.expected_bitmap:#x} lacks child {child} of the"
-                " root, which its path leads to"
-            )
+        _check_owners(where, tree, rank, world_size)
         next_lane += tree.lanes
     if next_lane != lanes:
         raise InvalidTicketError(
             f"{who}: its {len(trees)} trees have {next_lane} of {lanes} lanes between them"
+        )
+
+
+def _check_owners(where: str, tree: TreePlace, rank: int, world_size: int) -> None:
+    if not tree.owners:
+        return
+    if len(tree.owners) != world_size:
+        raise InvalidTicketError(
+            f"{where}: {len(tree.owners)} owners, must be one for each of {world_size} ranks,"
+            " or none"
+        )
+    wide = [owner for owner in tree.owners if not 0 <= owner < 1 << OWNER_BITS]
+    if wide:
+        raise InvalidTicketError(
+            f"{where}: an owner is {wide[0]}, must be 0..{(1 << OWNER_BITS) - 1}"
+        )
+    if tree.owners[rank] << _OWNER_SHIFT != tree.path:
+        raise InvalidTicketError(
+            f"{where}: owner {tree.owners[rank]:#x} of rank {rank} is not of its path"
+            f" {tree.path:#x}"
         )

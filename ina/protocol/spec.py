@@ -31,6 +31,9 @@ MAX_LEVELS = 4
 
 PATH_BITS = 24
 PATH_BITS_PER_LEVEL = 5
+USUAL_WIDTHS = (PATH_BITS_PER_LEVEL,) * MAX_LEVELS
+"""Bits of ``path`` for each index, from the root's on, where no tree says less: with the most
+children that a switch has, at each. (A root of so many has a sixth.)"""
 
 OWNER_BITS = 12
 """The lower bits of ``path``, in rounds of another shape than SUM: whose chunk it is, as the upper
@@ -181,7 +184,7 @@ FIELDS: tuple[Field, ...] = (
     Field("next_exponent", 8, "the same of the chunk one window ahead; a slot keeps the maximum"),
     Field("digest", 16, "of what the worker has submitted; a slot adds them up, modulo 2^16"),
     Field("check", 32, "of the values and what else is said; a slot adds them up, modulo 2^32"),
-    Field("path", PATH_BITS, "whose packet: indices down from the root; its lower 12 bits, except in SUM: whose chunk; echoed"),
+    Field("path", PATH_BITS, "the way down to whose packet it is; lower half: owner, unless SUM"),
     Field("copy", 8, "0: sent first; n: the n-th resend, 255 any later one; echoed"),
 )
 
@@ -192,25 +195,33 @@ EXPONENT_BIAS = 127
 """exponent field = e + 127 with 2**e > max |x| of the block; 0 stands for an all-zero block."""
 
 
-def path_of(indices: Sequence[int]) -> int:
+def index_bits(fan_in: int, *, is_root: bool = False) -> int:
+    """How many bits of ``path`` say which of a node's children is meant.
+
+    A root has one index to spare, so that no child's is all ones: a path of all ones is nobody's.
+    """
+    return max(1, (fan_in if is_root else fan_in - 1).bit_length())
+
+
+def path_of(indices: Sequence[int], widths: Sequence[int] = USUAL_WIDTHS) -> int:
     """``path`` of the worker that these indices lead to, the root's child first.
 
-    Raises InvalidInputError: more than MAX_LEVELS of them, or one that is not 0..31.
+    ``widths``: how many bits each takes, as its node has it; more of them than indices are ignored.
+    Raises InvalidInputError: more than MAX_LEVELS of them, or one that its bits have no room for.
     """
-    if not 1 <= len(indices) <= MAX_LEVELS:
+    if not 1 <= len(indices) <= min(MAX_LEVELS, len(widths)):
         raise InvalidInputError(f"a path of {len(indices)} levels: 1 to {MAX_LEVELS} fit a packet")
-    path = 0
-    for level, index in enumerate(indices):
-        if not 0 <= index < MAX_WORKERS:
-            raise InvalidInputError(f"a path by child {index}: children are 0..{MAX_WORKERS - 1}")
-        path |= index << _path_shift(level)
+    path, left = 0, PATH_BITS
+    for index, width in zip(indices, widths, strict=False):
+        left -= width
+        if not 0 <= index < min(1 << width, MAX_WORKERS):
+            raise InvalidInputError(
+                f"a path by child {index}: children are 0..{min(1 << width, MAX_WORKERS) - 1}"
+            )
+        path |= index << left
     return path
 
 
-def path_mask(depth: int) -> int:
-    """The bits of ``path`` that say which child of a node is meant, ``depth`` below the root."""
-    return (MAX_WORKERS - 1) << _path_shift(depth)
-
-
-def _path_shift(level: int) -> int:
-    return PATH_BITS - PATH_BITS_PER_LEVEL * (level + 1)
+def path_mask(widths: Sequence[int]) -> int:
+    """The bits of ``path`` down to a node's children. ``widths``: from the root's to the node's."""
+    return ((1 << sum(widths)) - 1) << PATH_BITS - sum(widths)

@@ -30,6 +30,7 @@ from ina.protocol.spec import (
     NO_FLAGS,
     PATH_BITS,
     RESULTS_UDP_PORT,
+    USUAL_WIDTHS,
     VALUE_BYTES,
     DropReason,
     Flag,
@@ -77,7 +78,7 @@ class Parent:
     @classmethod
     def above(cls, at: Attachment, way: tuple[int, ...], level: int, children: int) -> Parent:
         """Of a switch that ``way``, indices from the root down, leads to; it has ``children``."""
-        mask = path_mask(len(way))
+        mask = path_mask(USUAL_WIDTHS[: len(way) + 1])
         ways = tuple(path_of((*way, child)) & mask for child in range(children))
         return cls(at, way[-1], level, mask, ways)
 

@@ -244,7 +244,7 @@ class JoinReply(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., slots: _Optional[int] = ..., window: _Optional[int] = ..., lease_s: _Optional[float] = ..., heartbeat_s: _Optional[float] = ..., member_key: _Optional[bytes] = ..., shares_results: _Optional[bool] = ..., congestion: _Optional[_Union[Congestion, _Mapping]] = ..., verify: _Optional[str] = ..., check_key: _Optional[bytes] = ..., trees: _Optional[_Iterable[_Union[Tree, _Mapping]]] = ..., node_entities: _Optional[_Iterable[bytes]] = ..., dscp: _Optional[int] = ..., aggregator_entities: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Tree(_message.Message):
-    __slots__ = ("job", "host", "udp_port", "worker", "path", "expected_bitmap", "first_lane", "lanes", "node", "queue_pair", "ring")
+    __slots__ = ("job", "host", "udp_port", "worker", "path", "expected_bitmap", "first_lane", "lanes", "node", "queue_pair", "ring", "owners")
     JOB_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     UDP_PORT_FIELD_NUMBER: _ClassVar[int]
@@ -256,6 +256,7 @@ class Tree(_message.Message):
     NODE_FIELD_NUMBER: _ClassVar[int]
     QUEUE_PAIR_FIELD_NUMBER: _ClassVar[int]
     RING_FIELD_NUMBER: _ClassVar[int]
+    OWNERS_FIELD_NUMBER: _ClassVar[int]
     job: int
     host: str
     udp_port: int
@@ -267,7 +268,8 @@ class Tree(_message.Message):
     node: str
     queue_pair: int
     ring: Ring
-    def __init__(self, job: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., worker: _Optional[int] = ..., path: _Optional[int] = ..., expected_bitmap: _Optional[int] = ..., first_lane: _Optional[int] = ..., lanes: _Optional[int] = ..., node: _Optional[str] = ..., queue_pair: _Optional[int] = ..., ring: _Optional[_Union[Ring, _Mapping]] = ...) -> None: ...
+    owners: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, job: _Optional[int] = ..., host: _Optional[str] = ..., udp_port: _Optional[int] = ..., worker: _Optional[int] = ..., path: _Optional[int] = ..., expected_bitmap: _Optional[int] = ..., first_lane: _Optional[int] = ..., lanes: _Optional[int] = ..., node: _Optional[str] = ..., queue_pair: _Optional[int] = ..., ring: _Optional[_Union[Ring, _Mapping]] = ..., owners: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Ring(_message.Message):
     __slots__ = ("address", "next", "previous", "next_pairs", "previous_pairs", "first_psn")

@@ -11,8 +11,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ina.protocol.peer import Peer
-from ina.protocol.spec import MAX_LEVELS, MAX_WORKERS, path_mask, path_of
+from ina.protocol.spec import (
+    MAX_LEVELS,
+    MAX_WORKERS,
+    OWNER_BITS,
+    PATH_BITS,
+    index_bits,
+    path_mask,
+    path_of,
+)
 from ina.trees.errors import JobRequestError
+
+_OWNER_SHIFT = PATH_BITS - OWNER_BITS
 
 
 @dataclass(frozen=True)
@@ -218,19 +228,51 @@ class Tree:
         above = self._by_switch[node.parent]
         return (*self.way(above), above.index_of_node(node.switch))
 
+    def widths(self, node: Node) -> tuple[int, ...]:
+        """How many bits of a path each index takes, from the root's to this node's own."""
+        if node.parent is None:
+            return (index_bits(node.fan_in, is_root=True),)
+        return (*self.widths(self._by_switch[node.parent]), index_bits(node.fan_in))
+
     def path(self, rank: int) -> int:
         """What a worker writes into ``path``."""
         first = self.first_node(rank)
-        return path_of((*self.way(first), first.index_of_rank(rank)))
+        return path_of((*self.way(first), first.index_of_rank(rank)), self.widths(first))
 
     def path_mask(self, node: Node) -> int:
-        """The bits of a path that say to which child of this node it leads."""
-        return path_mask(self.depth(node))
+        """The bits of a path that lead from the root to a child of this node."""
+        return path_mask(self.widths(node))
 
     def children_ways(self, node: Node) -> tuple[int, ...]:
         """By index of the node's children: a path's bits under :meth:`path_mask`."""
-        mask, way = self.path_mask(node), self.way(node)
-        return tuple(path_of((*way, index)) & mask for index in range(node.fan_in))
+        way, widths = self.way(node), self.widths(node)
+        return tuple(path_of((*way, index), widths) for index in range(node.fan_in))
+
+    @cached_property
+    def has_shapes(self) -> bool:
+        """Whether half of a path's bits is enough for each of its paths, so that a packet has room
+        for the owner's, too (:class:`ina.protocol.spec.Shape`)."""
+        return all(sum(self.widths(node)) <= OWNER_BITS for node in self.nodes)
+
+    def owner(self, rank: int) -> int | None:
+        """A rank's path in 12 bits, as packets of its chunks have it; None: it has no shapes."""
+        return self.path(rank) >> _OWNER_SHIFT if self.has_shapes else None
+
+    @cached_property
+    def owners(self) -> tuple[int, ...]:
+        """By rank, :meth:`owner`; empty where it has no shapes."""
+        if not self.has_shapes:
+            return ()
+        return tuple(self.path(rank) >> _OWNER_SHIFT for rank in sorted(self._first))
+
+    def owner_mask(self, node: Node) -> int:
+        """:meth:`path_mask` of an owner's 12 bits; for a tree that has shapes."""
+        return self.path_mask(node) >> _OWNER_SHIFT
+
+    def owner_ways(self, node: Node) -> tuple[int, ...]:
+        """By index of the node's children: an owner's bits under :meth:`owner_mask`, if it is that
+        child or below it; for a tree that has shapes."""
+        return tuple(way >> _OWNER_SHIFT for way in self.children_ways(node))
 
 
 def with_aggregator(tree: Tree, root: Node, port: int) -> Tree:

@@ -16,7 +16,6 @@ inline constexpr std::size_t kValueBytes = 4;
 inline constexpr int kMaxWorkers = 32;
 inline constexpr int kMaxWorldSize = 1024;
 inline constexpr int kPathBits = 24;
-inline constexpr int kPathBitsPerLevel = 5;
 inline constexpr int kOwnerBits = 12;
 inline constexpr std::uint8_t kAllWorkers = 255;  // in a result
 inline constexpr int kExponentBias = 127;
@@ -93,7 +92,7 @@ struct Header {
     std::uint8_t next_exponent = 0;  // the same of the chunk one window ahead; a slot keeps the maximum
     std::uint16_t digest = 0;  // of what the worker has submitted; a slot adds them up, modulo 2^16
     std::uint32_t check = 0;  // of the values and what else is said; a slot adds them up, modulo 2^32
-    std::uint32_t path = 0;  // whose packet: indices down from the root; its lower 12 bits, except in SUM: whose chunk; echoed
+    std::uint32_t path = 0;  // the way down to whose packet it is; lower half: owner, unless SUM
     std::uint8_t copy = 0;  // 0: sent first; n: the n-th resend, 255 any later one; echoed
 };
 

@@ -75,7 +75,8 @@ void bind_core(nb::module_ &m) {
         .def_rw("expected_bitmap", &Tree::expected_bitmap)
         .def_rw("first_lane", &Tree::first_lane)
         .def_rw("lanes", &Tree::lanes)
-        .def_rw("node", &Tree::node);
+        .def_rw("node", &Tree::node)
+        .def_rw("owners", &Tree::owners);
 
     nb::class_<Framing>(m, "Framing")
         .def(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "congestion/algorithms.hpp"
 #include "testing/doors.hpp"
@@ -23,11 +24,13 @@ void deal(Input *input, std::uint32_t window, host::WorkerConfig *config) {
     const bool is_second = input->byte() % 2 != 0 && first > 0;
     if (first > 0) {
         const std::uint32_t child = input->byte() % 32;
-        const std::uint32_t path = child << host::kPathTopShift | input->number(2);
+        const std::uint32_t path = (child << 5 | input->byte() % 32) << (wire::kPathBits - 10);
         const std::uint32_t bitmap = 1u << child | input->number(4);
         const auto worker = static_cast<int>(input->byte() % 32);
-        config->trees = {{config->job, worker, path, bitmap, 0, first, {}},
-                         {11, config->rank, path, bitmap, first, window - first, {}}};
+        std::vector<std::uint16_t> owners(input->byte() % 2 != 0 ? config->world_size : 0);
+        for (std::uint16_t &owner : owners) owner = path >> host::kOwnerShift;
+        config->trees = {{config->job, worker, path, bitmap, 0, first, {}, owners},
+                         {11, config->rank, path, bitmap, first, window - first, {}, owners}};
     }
     config->first_lane = is_second ? first : 0;
     config->lanes = first == 0 ? window : is_second ? window - first : first;

@@ -60,7 +60,7 @@ def test_a_switch_of_another_wire_format_is_not_joined(
 ) -> None:
     address, fake = controller
     fake.wire_version = 0  # as of a controller that says none
-    with pytest.raises(ControllerError, match=r"takes packets of wire format 0, .* sends 4; inst"):
+    with pytest.raises(ControllerError, match=r"takes packets of wire format 0, .* sends 5; inst"):
         Session.join(address, "digits", 0, 1)
     assert not fake.joined
 

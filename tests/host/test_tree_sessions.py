@@ -142,8 +142,16 @@ def test_a_ticket_names_its_trees_nodes() -> None:
         (lambda a, b: (replace(a, worker=32), b), r"tree 0: worker is 32, must be 0\.\.31"),
         (lambda a, b: (replace(a, path=1 << 24), b), "tree 0: path is 16777216"),
         (
-            lambda a, b: (a, replace(b, expected_bitmap=3)),
-            "tree 1: expected_bitmap 0x3 lacks child 2",
+            lambda a, b: (a, replace(b, owners=(0x880,) * 63)),
+            "tree 1: 63 owners, must be one for each of 64 ranks, or none",
+        ),
+        (
+            lambda a, b: (a, replace(b, owners=(4096,) * 64)),
+            r"tree 1: an owner is 4096, must be 0\.\.4095",
+        ),
+        (
+            lambda a, b: (a, replace(b, owners=(0x880,) * 64)),
+            "tree 1: owner 0x880 of rank 5 is not of its path 0x100000",
         ),
         (
             lambda a, b: (a, *(replace(b, lanes=1, first_lane=20 + i) for i in range(17))),

@@ -139,7 +139,7 @@ def test_packets_carry_the_numbers_of_the_tree_that_their_lane_is_of() -> None:
             assert to == "rack1"
             assert (header.job, header.worker, header.contributors) == (job, 1, 0b10)
             assert header.path == path_of([1, 1])
-            assert header.level == header.priority == 0
+            assert header.level == header.shape == 0
             assert header.slot == (header.seq // 8 % 2) * lanes + lane - first
             seen.setdefault((job, lanes), set()).add(header.slot)
         return [HOP_NS]
@@ -212,7 +212,13 @@ def test_results_must_be_of_the_own_tree_and_whole_at_its_root() -> None:
         (lambda c, t: setattr(t[1], "lanes", 2), "trees must have W = 8 lanes together, got 7"),
         (lambda c, t: setattr(t[0], "worker", 32), r"worker must be 0..31, got 32"),
         (lambda c, t: setattr(t[0], "path", 1 << 24), "path must have 24 bits, got 16777216"),
-        (lambda c, t: setattr(t[0], "expected_bitmap", 3), "must have the bit of child 2, got 3"),
+        (lambda c, t: setattr(t[0], "expected_bitmap", 0), "must not be empty, got 0"),
+        (lambda c, t: setattr(t[0], "owners", [0] * 39), "none or world_size = 40, got 39"),
+        (lambda c, t: setattr(t[0], "owners", [4096] * 40), "must have 12 bits, got 4096"),
+        (
+            lambda c, t: setattr(t[0], "owners", [8] * 40),
+            f"must have its path {path_of([2, 5])} for rank 1, got 8",
+        ),
         (lambda c, t: t.clear(), r"world_size without trees must be 1..32, got 40"),
         (lambda c, t: setattr(c, "lanes", 6), "from lane 0 on at most 5, got 6"),
         (lambda c, t: setattr(c, "world_size", 1025), r"world_size must be 1..1024, got 1025"),
@@ -232,7 +238,7 @@ def test_one_tree_is_as_one_switch() -> None:
     packets = []
     for trees in (
         (),
-        (Tree(job=7, worker=2, path=path_of([2]), expected_bitmap=7, first_lane=0, lanes=8),),
+        (Tree(job=7, worker=2, path=path_of([2], [2]), expected_bitmap=7, first_lane=0, lanes=8),),
     ):
         core = WorkerCore(worker_config(2, 3, 16, 8, trees=trees))
         part = np.arange(30 * 8, dtype=np.int32)

@@ -67,7 +67,7 @@ header ina_h {
     bit<8>  next_exponent; // the same of the chunk one window ahead; a slot keeps the maximum
     bit<16> digest;        // of what the worker has submitted; a slot adds them up, modulo 2^16
     bit<32> check;         // of the values and what else is said; a slot adds them up, modulo 2^32
-    bit<24> path;          // whose packet: indices down from the root; its lower 12 bits, except in SUM: whose chunk; echoed
+    bit<24> path;          // the way down to whose packet it is; lower half: owner, unless SUM
     bit<8>  copy;          // 0: sent first; n: the n-th resend, 255 any later one; echoed
 }
 

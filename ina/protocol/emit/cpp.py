@@ -134,7 +134,6 @@ def _constants() -> list[str]:
         f"inline constexpr int kMaxWorkers = {spec.MAX_WORKERS};",
         f"inline constexpr int kMaxWorldSize = {spec.MAX_WORLD_SIZE};",
         f"inline constexpr int kPathBits = {spec.PATH_BITS};",
-        f"inline constexpr int kPathBitsPerLevel = {spec.PATH_BITS_PER_LEVEL};",
         f"inline constexpr int kOwnerBits = {spec.OWNER_BITS};",
         f"inline constexpr std::uint8_t kAllWorkers = {spec.ALL_WORKERS};  // in a result",
         f"inline constexpr int kExponentBias = {spec.EXPONENT_BIAS};",

@@ -2,6 +2,7 @@
 // and slots of its own for them at every node; they share nothing else.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct Tree {
     std::uint32_t first_lane = 0;
     std::uint32_t lanes = 0;
     Peer node;  // that this worker is a child of; not known: where the channel leads to anyway
+    // By rank, the rank's path in its upper kOwnerBits. Empty: the tree has no shapes but SUM.
+    std::vector<std::uint16_t> owners = {};
 };
 
 // A worker's lanes in equal parts: lane i belongs to thread i / (lanes / threads). Both numbers are
@@ -41,7 +44,8 @@ struct Way {
 };
 
 inline constexpr std::size_t kMaxTrees = 16;
-inline constexpr int kPathTopShift = wire::kPathBits - wire::kPathBitsPerLevel;
+// From a path of kOwnerBits to the same in `path`, or in its upper half in rounds of a shape.
+inline constexpr int kOwnerShift = wire::kPathBits - wire::kOwnerBits;
 
 // The header's slot of a sequence number on one of the tree's lanes; `window`: W.
 inline std::uint16_t slot_of(const Tree &tree, std::uint32_t seq, std::uint32_t window) {

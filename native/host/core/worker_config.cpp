@@ -1,5 +1,6 @@
 #include "host/core/worker_config.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -12,13 +13,19 @@ void require(bool holds, const std::string &what, std::int64_t got) {
     if (!holds) throw std::invalid_argument(what + ", got " + std::to_string(got));
 }
 
-bool has_bit(std::uint32_t bitmap, std::uint32_t bit) { return (bitmap >> bit & 1u) != 0; }
-
 // As an Ethernet frame.
 std::uint32_t frame_bytes(const WorkerConfig &config, int values) {
     constexpr std::size_t kFrameHeaderBytes = 14 + 20 + 8;  // Ethernet, IPv4, UDP
     return static_cast<std::uint32_t>(kFrameHeaderBytes + config.framing.bytes() +
                                       wire::packet_bytes(values));
+}
+
+// How many bits a root's index of a child takes in a path, one of all ones being nobody's: as
+// ina.protocol.spec.index_bits says.
+int root_index_bits(int children) {
+    int bits = 0;
+    while (children >> bits != 0) ++bits;
+    return bits;
 }
 
 // One switch, whose children are the ranks.
@@ -28,23 +35,41 @@ Tree only_tree(const WorkerConfig &config, std::uint32_t window) {
     Tree tree;
     tree.job = config.job;
     tree.worker = config.rank;
-    tree.path = static_cast<std::uint32_t>(config.rank) << kPathTopShift;
+    const int bits = root_index_bits(workers);
+    tree.path = static_cast<std::uint32_t>(config.rank) << (wire::kPathBits - bits);
     tree.expected_bitmap = config.expected_bitmap;
     if (tree.expected_bitmap == 0) {
         tree.expected_bitmap = static_cast<std::uint32_t>((std::uint64_t{1} << workers) - 1);
     }
     tree.lanes = window;
+    for (int rank = 0; rank < workers && !config.is_stream; ++rank) {
+        tree.owners.push_back(static_cast<std::uint16_t>(rank << (wire::kOwnerBits - bits)));
+    }
     return tree;
 }
 
-void check_tree(const Tree &tree, std::uint32_t next_lane, std::uint32_t window) {
+void check_owners(const WorkerConfig &config, const Tree &tree) {
+    const std::vector<std::uint16_t> &owners = tree.owners;
+    if (owners.empty()) return;
+    require(owners.size() == static_cast<std::size_t>(config.world_size),
+            "a tree's owners must be none or world_size = " + std::to_string(config.world_size),
+            static_cast<std::int64_t>(owners.size()));
+    const std::uint16_t largest = *std::max_element(owners.begin(), owners.end());
+    require(largest >> wire::kOwnerBits == 0, "a tree's owners must have 12 bits", largest);
+    const auto own = static_cast<std::size_t>(config.rank);
+    require(static_cast<std::uint32_t>(owners[own]) << kOwnerShift == tree.path,
+            "a tree's owners must have its path " + std::to_string(tree.path) + " for rank " +
+                std::to_string(own),
+            owners[own]);
+}
+
+void check_tree(const WorkerConfig &config, const Tree &tree, std::uint32_t next_lane) {
+    const std::uint32_t window = window_of(config);
     require(tree.worker >= 0 && tree.worker < wire::kMaxWorkers, "a tree's worker must be 0..31",
             tree.worker);
     require(tree.path >> wire::kPathBits == 0, "a tree's path must have 24 bits", tree.path);
-    require(has_bit(tree.expected_bitmap, tree.path >> kPathTopShift),
-            "expected_bitmap must have the bit of child " +
-                std::to_string(tree.path >> kPathTopShift),
-            tree.expected_bitmap);
+    require(tree.expected_bitmap != 0, "a tree's expected_bitmap must not be empty", 0);
+    check_owners(config, tree);
     require(tree.first_lane == next_lane,
             "a tree's first_lane must be " + std::to_string(next_lane), tree.first_lane);
     require(tree.lanes >= 1 && tree.lanes <= window - next_lane,
@@ -70,7 +95,7 @@ std::vector<Tree> trees_of(const WorkerConfig &config) {
     std::uint32_t next_lane = 0;
     for (const Tree &tree : trees) {
         require(next_lane < window, "trees must have W lanes together", window);
-        check_tree(tree, next_lane, window);
+        check_tree(config, tree, next_lane);
         next_lane += tree.lanes;
     }
     require(next_lane == window,
