@@ -6,6 +6,7 @@ from collections import abc
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ina import modes
 from ina.controller.change import Change
 from ina.protocol.verify import Verify
 from ina.trees.endpoint import Endpoint
@@ -191,6 +192,11 @@ class Job:
     def mode(self) -> str:
         """Whether it has slots of its own, or shares those of switches."""
         return self.spec.mode if self.placed is None else self.placed.mode
+
+    @property
+    def lacks_shapes(self) -> str:
+        """See :meth:`ina.modes.Mode.lacks_shapes`; empty, too: it has not been placed."""
+        return "" if self.placed is None else modes.of(self.mode).lacks_shapes(self.placed.forest)
 
     @property
     def switch(self) -> str:

@@ -20,12 +20,12 @@ from ina.p4 import names
 from ina.p4.catalogue import Capabilities
 from ina.protocol.ring import Ring
 from ina.protocol.slot_model import POOL_STICKY_FLAGS
-from ina.protocol.spec import DropReason, Flag
+from ina.protocol.spec import OWNER_BITS, DropReason, Flag
 from ina.tables.values import Entry
 from ina.trees.endpoint import Endpoint
 from ina.trees.forest import Forest
 from ina.trees.mapping import Part
-from ina.trees.tree import Node
+from ina.trees.tree import Node, Tree
 
 
 class Mode:
@@ -109,6 +109,22 @@ class Mode:
         """What :meth:`forest` was given for this one."""
         return over
 
+    def lacks_shapes(self, over: Forest) -> str:
+        """Why all rounds of a job over these trees are sums, for people; empty: they need not be.
+
+        Its other collectives go beside the network then.
+        """
+        if not self.has_shapes:
+            return f"mode {self.name!r} has sums alone"
+        longest = max(tree.path_bits for tree in over)
+        if longest <= OWNER_BITS:
+            return ""
+        return f"the longest path of its trees takes {longest} bits, of {OWNER_BITS} that there are"
+
+    def owners(self, tree: Tree) -> tuple[int, ...]:
+        """By rank, what packets of its chunks call it, 12 bits; empty: there is no such thing."""
+        return tree.owners if self.has_shapes else ()
+
     def may_top(self, asking: Asking, switch: str, site: Site) -> bool:
         """Whether a switch may be the root of the placement's tree, as things are."""
         return True
@@ -180,6 +196,8 @@ class Mode:
 
     # -- what is around its packets --
 
+    has_shapes = True
+    """Whether rounds of its jobs may have another shape than SUM, where their trees have room."""
     has_trees = True
     """Whether its program's switches may sum for one another, and results be shared by workers."""
 

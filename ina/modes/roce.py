@@ -36,6 +36,7 @@ class Roce(Mode):
     is_striped = False
     may_change = False
     takes_host_nodes = False
+    has_shapes = False
     framing = "rocev2"
     drop_reasons = ROCE_DROP_REASONS
 

@@ -24,6 +24,7 @@ class Stream(Mode):
     is_striped = False
     may_change = False
     takes_host_nodes = False
+    has_shapes = False
     worker: Mapping[str, Any] = MappingProxyType({"is_stream": True})
     refuses: Mapping[str, str] = MappingProxyType(
         {

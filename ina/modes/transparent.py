@@ -36,6 +36,7 @@ class Transparent(Mode):
     """See :class:`Mode` of each."""
 
     name = names.TRANSPARENT
+    has_shapes = False
     framing = "ring"
     drop_reasons = ROCE_DROP_REASONS
     switch_keys = ("rings", "bystanders")

@@ -593,7 +593,7 @@ class ListJobsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("name", "job", "epoch", "world_size", "joined", "first_slot", "slots", "state", "tenant", "priority", "created_unix_s", "window", "stall", "traffic", "switch", "switches", "remapping", "mapping_epoch", "mode", "windows")
+    __slots__ = ("name", "job", "epoch", "world_size", "joined", "first_slot", "slots", "state", "tenant", "priority", "created_unix_s", "window", "stall", "traffic", "switch", "switches", "remapping", "mapping_epoch", "mode", "windows", "has_shapes", "lacks_shapes")
     NAME_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -614,6 +614,8 @@ class Job(_message.Message):
     MAPPING_EPOCH_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     WINDOWS_FIELD_NUMBER: _ClassVar[int]
+    HAS_SHAPES_FIELD_NUMBER: _ClassVar[int]
+    LACKS_SHAPES_FIELD_NUMBER: _ClassVar[int]
     name: str
     job: int
     epoch: int
@@ -634,7 +636,9 @@ class Job(_message.Message):
     mapping_epoch: int
     mode: str
     windows: JobWindows
-    def __init__(self, name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., joined: _Optional[_Iterable[int]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., state: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., created_unix_s: _Optional[float] = ..., window: _Optional[int] = ..., stall: _Optional[_Union[Stall, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ..., switch: _Optional[str] = ..., switches: _Optional[_Iterable[str]] = ..., remapping: _Optional[_Union[Remapping, _Mapping]] = ..., mapping_epoch: _Optional[int] = ..., mode: _Optional[str] = ..., windows: _Optional[_Union[JobWindows, _Mapping]] = ...) -> None: ...
+    has_shapes: bool
+    lacks_shapes: str
+    def __init__(self, name: _Optional[str] = ..., job: _Optional[int] = ..., epoch: _Optional[int] = ..., world_size: _Optional[int] = ..., joined: _Optional[_Iterable[int]] = ..., first_slot: _Optional[int] = ..., slots: _Optional[int] = ..., state: _Optional[str] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., created_unix_s: _Optional[float] = ..., window: _Optional[int] = ..., stall: _Optional[_Union[Stall, _Mapping]] = ..., traffic: _Optional[_Union[Traffic, _Mapping]] = ..., switch: _Optional[str] = ..., switches: _Optional[_Iterable[str]] = ..., remapping: _Optional[_Union[Remapping, _Mapping]] = ..., mapping_epoch: _Optional[int] = ..., mode: _Optional[str] = ..., windows: _Optional[_Union[JobWindows, _Mapping]] = ..., has_shapes: _Optional[bool] = ..., lacks_shapes: _Optional[str] = ...) -> None: ...
 
 class JobWindows(_message.Message):
     __slots__ = ("wanted", "weight", "share_bits_per_s", "bottleneck", "round_trip_s", "limited_by", "why", "ranks")

@@ -215,16 +215,20 @@ class FabricHost(_message.Message):
     def __init__(self, address: _Optional[str] = ..., switch: _Optional[str] = ..., port: _Optional[str] = ...) -> None: ...
 
 class FabricJob(_message.Message):
-    __slots__ = ("name", "state", "world_size", "nodes")
+    __slots__ = ("name", "state", "world_size", "nodes", "has_shapes", "lacks_shapes")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     WORLD_SIZE_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
+    HAS_SHAPES_FIELD_NUMBER: _ClassVar[int]
+    LACKS_SHAPES_FIELD_NUMBER: _ClassVar[int]
     name: str
     state: str
     world_size: int
     nodes: _containers.RepeatedCompositeFieldContainer[TreeNode]
-    def __init__(self, name: _Optional[str] = ..., state: _Optional[str] = ..., world_size: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[TreeNode, _Mapping]]] = ...) -> None: ...
+    has_shapes: bool
+    lacks_shapes: str
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[str] = ..., world_size: _Optional[int] = ..., nodes: _Optional[_Iterable[_Union[TreeNode, _Mapping]]] = ..., has_shapes: _Optional[bool] = ..., lacks_shapes: _Optional[str] = ...) -> None: ...
 
 class ShowFabricReply(_message.Message):
     __slots__ = ("switches", "links", "hosts", "jobs", "load")

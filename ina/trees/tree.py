@@ -249,10 +249,15 @@ class Tree:
         return tuple(path_of((*way, index), widths) for index in range(node.fan_in))
 
     @cached_property
+    def path_bits(self) -> int:
+        """Of its longest path."""
+        return max(sum(self.widths(node)) for node in self.nodes)
+
+    @property
     def has_shapes(self) -> bool:
         """Whether half of a path's bits is enough for each of its paths, so that a packet has room
         for the owner's, too (:class:`ina.protocol.spec.Shape`)."""
-        return all(sum(self.widths(node)) <= OWNER_BITS for node in self.nodes)
+        return self.path_bits <= OWNER_BITS
 
     def owner(self, rank: int) -> int | None:
         """A rank's path in 12 bits, as packets of its chunks have it; None: it has no shapes."""

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from ina.cli import main
 from ina.cli.common.trees import summed_where
+from ina.cli.fabric.view import view as fabric_view
 from ina.cli.job.view import job_view
 from ina.rpc import controller_pb2 as pb2
 from tests.worlds.fakes.operator import TRAIN, FakeController
@@ -59,6 +60,21 @@ def test_nothing_is_said_of_other_jobs_or_without_counters() -> None:
     assert summed_where(nodes).endswith(
         "; alone went up 0 collisions, 0 bypassed, 0 late, 0 missed"
     )
+
+
+def test_it_is_said_why_collectives_go_beside_the_network() -> None:
+    job = pb2.Job(
+        name="j", state="running", world_size=4, lacks_shapes="mode 'roce' has sums alone"
+    )
+    shown = pb2.FabricJob(name="j", state="running", lacks_shapes=job.lacks_shapes)
+    out = io.StringIO()
+    for view in (
+        job_view(pb2.ShowJobReply(job=job), 1e9),
+        fabric_view(pb2.ShowFabricReply(jobs=[shown])),
+    ):
+        Console(file=out, width=200).print(view)
+    said = "collectives that are no sums go beside the network: mode 'roce' has sums alone"
+    assert out.getvalue().count(said) == 2
 
 
 def test_of_levels_the_lowest_says_what_was_summed() -> None:

@@ -77,7 +77,7 @@ def test_ranks_are_told_and_the_switch_has_both_then_one(workers: Workers) -> No
         assert (told.first_operation, told.waits, list(told.node_entities)) == (0, False, [])
         wider = pb2.Tree()
         wider.CopyFrom(tree)
-        wider.worker, wider.path, wider.lanes = 1, path_of([1]), 1024
+        wider.worker, wider.path, wider.lanes = 1, path_of([1], [2]), 1024
         assert list(told.trees) == [wider]
         assert told.congestion == joined.congestion
         assert len(rows(workers, "members")) == 4

@@ -76,7 +76,7 @@ def test_its_ranks_are_below_it_and_it_is_below_their_switch() -> None:
         ("host 10.0.0.7:4433", (1, 3), (), ()),
     ]
     assert tree.switches == tree.nodes[:3]
-    assert tree.path(3) == path_of((0, 1, 1))
+    assert tree.path(3) == path_of((0, 1, 1), (2, 1, 1))
     assert [tree.rack(rank) for rank in range(4)] == ["leaf1", "leaf1", "leaf2", "leaf1"]
     assert with_host_nodes(SWITCHES, {rank: alone(rank) for rank in range(3)}) is SWITCHES
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from ina.controller.switches.plan import plan_job
 from ina.p4 import names
 from ina.protocol.addresses import mac_of
-from ina.protocol.spec import path_of
 from ina.tables.values import Entry
 from ina.testing import state
 from ina.trees.tree import Tree
@@ -53,7 +52,6 @@ def test_each_rank_has_a_way_of_its_own(sizes: list[int], at_root: int) -> None:
     assert len(paths) == len(ranks) == sum(sizes)
     for rank in ranks:
         leaf = tree.first_node(rank)
-        assert tree.path(rank) == path_of((*tree.way(leaf), leaf.index_of_rank(rank)))
         assert tree.path(rank) & tree.path_mask(leaf) in tree.children_ways(leaf)
         above = tree.root
         assert tree.path(rank) & tree.path_mask(above) in tree.children_ways(above)

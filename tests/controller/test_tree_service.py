@@ -92,7 +92,9 @@ async def test_each_worker_is_told_its_own_first_switch_and_way() -> None:
         assert created.slots == JOB_SLOTS
         (tree,) = joined.trees
         assert (tree.node, tree.host, tree.udp_port) == at
-        assert (tree.worker, tree.path) == (worker, path_of((leaf - 1, worker)))
+        # Two bits for each of the spine's two leaves, and one for their one or two workers.
+        assert (tree.worker, tree.path) == (worker, path_of((leaf - 1, worker), (2, 1)))
+        assert list(tree.owners) == [0b000 << 9, 0b010 << 9, 0b001 << 9]
         assert tree.expected_bitmap == 0b11
         assert (tree.first_lane, tree.lanes) == (0, JOB_SLOTS // 2)
         assert (joined.world_size, joined.slots) == (3, JOB_SLOTS)

@@ -138,7 +138,7 @@ def test_packets_carry_the_numbers_of_the_tree_that_their_lane_is_of() -> None:
             job, first, lanes = (7, 0, 5) if lane < 5 else (8, 5, 3)
             assert to == "rack1"
             assert (header.job, header.worker, header.contributors) == (job, 1, 0b10)
-            assert header.path == path_of([1, 1])
+            assert header.path == path_of([1, 1], [2, 1])
             assert header.level == header.shape == 0
             assert header.slot == (header.seq // 8 % 2) * lanes + lane - first
             seen.setdefault((job, lanes), set()).add(header.slot)

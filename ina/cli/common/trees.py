@@ -53,6 +53,13 @@ def shared_counts(node: pb2.TreeNode) -> list[str]:
     return [str(getattr(node, name)) for name in SHARED_COLUMNS]
 
 
+def beside_the_network(job: pb2.Job | pb2.FabricJob) -> str:
+    """One line, if collectives that are no sums do not go over its trees; else empty."""
+    if not job.lacks_shapes:
+        return ""
+    return f"collectives that are no sums go beside the network: {job.lacks_shapes}"
+
+
 def summed_where(nodes: Sequence[pb2.TreeNode]) -> str:
     """Of a job that shares slots: how much of it switches summed, and why not the rest.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 
 from ina.cli.common.output import table
-from ina.cli.common.trees import COUNT_COLUMNS, counts, indented, ranks_of
+from ina.cli.common.trees import COUNT_COLUMNS, beside_the_network, counts, indented, ranks_of
 from ina.rpc import controller_pb2 as pb2
 from ina.units import time_text
 
@@ -34,6 +34,7 @@ def view(shown: pb2.ShowFabricReply) -> Group:
         parts.append(_load_line(shown.load))
     for job in shown.jobs:
         parts.append(f"\njob {job.name} ({job.state}, {job.world_size} workers)")
+        parts += filter(None, [beside_the_network(job)])
         if job.nodes:
             rows = [[it, ranks_of(node), *counts(node)] for it, node in indented(job.nodes)]
             parts.append(table(_NODE_COLUMNS, rows))

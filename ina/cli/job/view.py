@@ -13,6 +13,7 @@ from ina.cli.common.output import FittingTable, table
 from ina.cli.common.trees import (
     COUNT_COLUMNS,
     SHARED_COLUMNS,
+    beside_the_network,
     counts,
     indented,
     ranks_of,
@@ -131,6 +132,8 @@ def job_view(
     if job.HasField("remapping"):
         what = f"changes to {change_text(job.remapping, job)} ({job.remapping.why})"
         parts.append(Text(what, overflow="fold"))
+    if text := beside_the_network(job):
+        parts.append(Text(text, overflow="fold"))
     parts.append(view(_MEMBER_COLUMNS, shown.members, _SPARE_MEMBER_COLUMNS, title="members"))
     parts += windows_view(shown)
     if len(shown.tree) > 1:

@@ -18,6 +18,7 @@ from ina.controller.change import Change, Stage, Step, Terms, Word
 from ina.controller.errors import JobConflictError, StandbyError
 from ina.controller.job import Job, JobState
 from ina.controller.jobs import remapping, spread
+from ina.controller.jobs.events import log_shapes
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.retry import Persistence, fail
@@ -278,6 +279,7 @@ class Changes:
         if is_new:
             told = f"{_size(job.mapping, former)}, from operation {job.first_operation} on"
             self._tell(pb2.JOB_REMAPPED, job, reason=told)
+            log_shapes(job)
 
     def _others(self, change: Change) -> list[Switch]:
         return [self._switches[name] for name in change.other.memory]

@@ -28,7 +28,7 @@ from ina.controller.job import Job, JobSpec, JobState
 from ina.controller.jobs import spread
 from ina.controller.jobs.adoption import adoptable
 from ina.controller.jobs.changes import Changes
-from ina.controller.jobs.events import EventBus, job_event
+from ina.controller.jobs.events import EventBus, job_event, log_shapes
 from ina.controller.jobs.record import Record
 from ina.controller.jobs.registry import Registry
 from ina.controller.jobs.removal import LOOK_S, Removals
@@ -400,6 +400,7 @@ class Coordinator:
             self.registry.installed(job)
             self.record.save("run", job)
             self._tell(pb2.JOB_RUNNING, job, reason=job.size_text())
+            log_shapes(job)
             if not started.done():
                 started.set_result(None)
             return

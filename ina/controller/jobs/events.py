@@ -100,6 +100,12 @@ def log_event(event: pb2.JobEvent) -> None:
     )
 
 
+def log_shapes(job: Job) -> None:
+    """One line of a job that runs by a mapping which brings it sums alone."""
+    if why := job.lacks_shapes:
+        _log.info("job %r: collectives that are no sums go beside the network: %s", job.name, why)
+
+
 class Subscription:
     """The events of one listener, oldest first; an asynchronous iterator.
 

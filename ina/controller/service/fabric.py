@@ -61,6 +61,8 @@ async def show_fabric(
                 state=job.state.value,
                 world_size=job.world_size,
                 nodes=show_tree(job, counters, unreachable, counts_on_hosts(job, detector)),
+                has_shapes=job.forest is not None and not job.lacks_shapes,
+                lacks_shapes=job.lacks_shapes,
             )
             for job in coordinator.jobs()
         ],

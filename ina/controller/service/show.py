@@ -60,6 +60,8 @@ def show_job(job: Job, detector: FailureDetector) -> pb2.Job:
         switches=job.switches,
         mapping_epoch=0 if job.placed is None else job.placed.epoch,
         remapping=_show_change(job),
+        has_shapes=job.forest is not None and not job.lacks_shapes,
+        lacks_shapes=job.lacks_shapes,
     )
     stall = detector.stall(job)
     if stall is not None:

@@ -56,6 +56,7 @@ class Tickets:
             lanes=len(part.lanes),
             node=first.switch if first.host is None else first.host.text,
             queue_pair=mode.queue_pair(part.number, first.index_of_rank(rank)),
+            owners=mode.owners(part.tree),
         )
 
     def node_entities(self, job: Job, rank: int, beside: JobMapping | None = None) -> list[bytes]:

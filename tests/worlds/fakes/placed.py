@@ -90,7 +90,8 @@ def as_model(job: Job, switch: str) -> ModelJob:
     parent = None
     if node.parent is not None:
         above = at(node.parent, node.parent_port)
-        parent = Parent.above(above, tree.way(node), tree.level(node), len(workers))
+        place = tree.way(node)[-1], tree.level(node)
+        parent = Parent(above, *place, tree.path_mask(node), tree.children_ways(node))
     first = job.memory[switch].first
     return ModelJob(NUMBER, EPOCH, first, SLOTS, tuple(workers), parent=parent)
 

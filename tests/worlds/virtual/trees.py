@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 from ina.host.trees import TreePlace
 from ina.protocol.peer import Peer
-from ina.protocol.spec import path_of
+from ina.protocol.spec import OWNER_BITS, index_bits, path_mask, path_of
 from ina.protocol.switch_model import Attachment, ModelJob, Parent, SwitchModel
 
 
@@ -24,6 +24,26 @@ class Node:
     @property
     def level(self) -> int:
         return 1 + max((c.level for c in self.children if isinstance(c, Node)), default=0)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """Down from a root: at each node an index, and how many bits of a path it takes."""
+
+    indices: tuple[int, ...] = ()
+    widths: tuple[int, ...] = ()
+
+    def to(self, index: int, fan_in: int) -> _Way:
+        """One of so many children, below where it leads."""
+        bits = index_bits(fan_in, is_root=not self.indices)
+        return _Way((*self.indices, index), (*self.widths, bits))
+
+    def parent(self, at: Attachment, node: Node) -> Parent:
+        """To the node that it leads to, the one above, which is there."""
+        fan_in = len(node.children)
+        below = [self.to(index, fan_in) for index in range(fan_in)]
+        ways = tuple(path_of(it.indices, it.widths) for it in below)
+        return Parent(at, self.indices[-1], node.level, path_mask(below[0].widths), ways)
 
 
 def racks(sizes: Sequence[int], root: str = "root") -> Node:
@@ -90,8 +110,18 @@ class Forest:
         self.places: dict[int, list[TreePlace]] = defaultdict(list)
         first = 0
         for number, (tree, count) in enumerate(zip(trees, lanes, strict=True)):
-            self._grow(tree, first_job + number, first, count, (), None, len(tree.children))
+            self._grow(tree, first_job + number, first, count, _Way(), None, len(tree.children))
+            self._tell_owners()
             first += count
+
+    def _tell_owners(self) -> None:
+        """The paths of all ranks in the newest tree, if they leave room for a shape."""
+        newest = {rank: places[-1] for rank, places in sorted(self.places.items())}
+        owners = tuple(place.path >> OWNER_BITS for place in newest.values())
+        is_short = all(place.path % (1 << OWNER_BITS) == 0 for place in newest.values())
+        if is_short and not self._is_stream:
+            for rank, place in newest.items():
+                self.places[rank][-1] = replace(place, owners=owners)
 
     def _grow(
         self,
@@ -99,14 +129,14 @@ class Forest:
         job: int,
         first_lane: int,
         lanes: int,
-        way: tuple[int, ...],
+        way: _Way,
         parent: Parent | None,
         root_children: int,
     ) -> None:
         at = self._at(node.name)
         children = []
         for index, child in enumerate(node.children):
-            down = (*way, index)
+            down = way.to(index, len(node.children))
             if isinstance(child, int):
                 children.append(self._place(child))
                 self.places[child].append(
@@ -114,7 +144,7 @@ class Forest:
                         job=job,
                         peer=Peer(IPv4Address(at.ipv4), at.udp_port),
                         worker=index,
-                        path=path_of(down),
+                        path=path_of(down.indices, down.widths),
                         expected_bitmap=(1 << root_children) - 1,
                         first_lane=first_lane,
                         lanes=lanes,
@@ -123,7 +153,7 @@ class Forest:
                 )
             else:
                 children.append(self._at(child.name))
-                above = Parent.above(at, down, child.level, len(child.children))
+                above = down.parent(at, child)
                 self._grow(child, job, first_lane, lanes, down, above, root_children)
         switch = self.switches.setdefault(
             node.name, SwitchModel(1 << 16, self._values, expands=self._is_stream)
