@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ina.pcap.packets import Packet
-from ina.pcap.paths import path_indices
+from ina.pcap.paths import root_index
 from ina.protocol.bth import ROCE_UDP_PORT
 from ina.protocol.codec import Header
 from ina.protocol.spec import Kind
@@ -56,7 +56,7 @@ def sender_text(packet: Packet) -> str:
 
 def asker(packet: Packet, header: Header) -> int:
     """The switch's child that a replay answers: its receiver, or, round a ring, who sends to it."""
-    return path_indices(header.path)[0] if _is_of_ring(packet) else header.worker
+    return root_index(header) if _is_of_ring(packet) else header.worker
 
 
 def _is_of_ring(packet: Packet) -> bool:

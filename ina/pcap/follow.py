@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from ina.pcap.ends import RING, Address, asker, destination, sender_text, source
 from ina.pcap.frame import CapturedFrame
 from ina.pcap.packets import Packet
-from ina.pcap.paths import path_indices
+from ina.pcap.paths import whose
 from ina.pcap.places import Sighting, sightings
 from ina.pcap.rounds import SeenRound, workers_in
 from ina.pcap.switches import Switches
@@ -37,7 +37,7 @@ class Event:
     what: str
     have: list[int]
     missing: list[int]
-    path: list[int]  # indices from the root down to the worker whose packet it is or caused it
+    path: int  # of the worker whose packet it is or caused it
     note: str = ""  # what is odd about it, or cannot be seen in this capture
     elsewhere: list[CapturedFrame] = field(default_factory=list)  # the same packet, in other places
 
@@ -171,7 +171,7 @@ def follow(
                 has_parent=switches.has_parent(address),
                 parents=switches.parents(address),
             )
-            followers[address] = _Follower(life, bits[address], switches)
+            followers[address] = _Follower(life, bits[address])
     for seen in sightings(kept):
         packet, header = seen.packet, seen.header
         for end in {source(packet): None, destination(packet): None}:
@@ -195,10 +195,9 @@ def _can_be(header: Header) -> bool:
 class _Follower:
     """Feeds the reference slot and writes down what it answers."""
 
-    def __init__(self, life: SlotLife, bits: _JobBits, switches: Switches) -> None:
+    def __init__(self, life: SlotLife, bits: _JobBits) -> None:
         self.life = life
         self._bits = bits
-        self._switches = switches
         self._slot = Slot()
         self._rounds: dict[Tag, SeenRound] = {}
         self._senders: dict[tuple[int, int], str] = {}  # by epoch and worker
@@ -349,17 +348,9 @@ class _Follower:
     ) -> None:
         have = workers_in(round_.bitmap) if round_ else []
         missing = round_.missing if round_ else []
-        who, path = self._who(packet, header), self._path(packet, header)
+        who, path = self._who(packet, header), whose(header)
         event = Event(packet, header, who, what, have, missing, path, note, self._elsewhere)
         self.life.events.append(event)
-
-    def _path(self, packet: Packet, header: Header) -> list[int]:
-        """Zeros behind those that it must have are not told from its end."""
-        least = self._switches.path_depth(self.life.switch, packet, header)
-        path = path_indices(header.path)
-        while len(path) > least and not path[-1]:
-            path.pop()
-        return path
 
     def _who(self, packet: Packet, header: Header) -> str:
         if source(packet) == self.life.switch:

@@ -92,7 +92,7 @@ def test_create_waits_for_the_former_job_to_end(workers: Workers) -> None:
     assert [(job.world_size, job.state) for job in workers.jobs()] == [(3, "joining")]
 
 
-@pytest.mark.parametrize("version", [0, VERSION + 1])
+@pytest.mark.parametrize("version", [0, VERSION - 1, VERSION + 1])
 def test_a_worker_of_another_wire_format_is_refused(workers: Workers, version: int) -> None:
     """Its packets would be dropped, and the job would wait for them."""
     said = rf"packets of wire format {version}, the controller's switch takes {VERSION}; install"

@@ -95,7 +95,7 @@ def test_the_status_is_what_exists() -> None:
         ("`swift`", "`bbr`", ["congestion control: no word of swift",
                               "congestion control: there is no bbr"]),
         ("`jct`, ", "", ["switch memory among jobs: no word of jct"]),
-        ("version 4", "version 3", ["wire format: no word of version 4;"]),
+        ("version 5", "version 4", ["wire format: no word of version 5;"]),
         ("| partial sums", "| ATP, partial sums",
          ["ATP, partial sums: ATP is there"]),
         ("1 to 1,024 workers, ", "",

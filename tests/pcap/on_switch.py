@@ -10,7 +10,7 @@ import sys
 from ipaddress import IPv4Address
 
 from ina.protocol.codec import Header, encode
-from ina.protocol.spec import NO_FLAGS, Flag, path_of
+from ina.protocol.spec import NO_FLAGS, Flag, index_bits, path_of
 from ina.protocol.switch_model import Attachment, ModelJob
 from ina.testing.frames import Frame
 from ina.testing.p4runtime_device import P4RuntimeDevice
@@ -35,7 +35,7 @@ def contribution(worker: int, seq: int, flags: Flag = NO_FLAGS) -> tuple[int, by
         value_count=VALUES,
         seq=seq,
         contributors=1 << worker,
-        path=path_of([worker]),
+        path=path_of([worker], [index_bits(WORKERS, is_root=True)]),
         copy=1 if flags & Flag.RESEND else 0,
     )
     at = workers()[worker]

@@ -11,7 +11,7 @@ import pytest
 from ina.cli.main import run
 from ina.protocol.codec import Header, encode
 from ina.protocol.layout import LAYOUT
-from ina.protocol.spec import ValueType, path_of
+from ina.protocol.spec import OWNER_BITS, Shape, ValueType, path_of
 from tests.worlds.virtual.exchange import JOB, Exchange, frame, one_round, shared_round
 
 
@@ -162,11 +162,31 @@ def test_wrong_input_is_one_line(
 def test_whose_packet_it_is_in_a_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exchange = one_round()
     for header in (
-        Header(job=9, worker=3, path=path_of([1, 3])),
-        Header(job=9, worker=1, level=1, path=path_of([1, 0, 2, 0])),
+        Header(job=9, worker=3, path=path_of([1, 3], [2, 2])),
+        Header(job=9, worker=1, level=1, path=path_of([1, 0, 2, 0], [2, 5, 5, 5])),
     ):
         exchange.add(frame("10.0.0.1", 1024, "10.0.0.254", 17760, encode(header)))
     lines, _ = decode(capsys, exchange.write(tmp_path / "a.pcap"))
     assert not [line for line in lines[:-2] if "path" in line or "level" in line]
-    assert lines[-2].endswith("path 1.3")
-    assert lines[-1].endswith("from level 1; path 1.0.2")
+    assert lines[-2].endswith("path 0x700")
+    assert lines[-1].endswith("from level 1; path 0x402")
+
+
+def test_whose_chunk_it_is_where_it_is_somebody_s(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exchange, mine, yours = one_round(), path_of([1], [2]), path_of([2], [2])
+    for header in (
+        Header(job=9, worker=1, shape=Shape.SCATTER, path=mine | yours >> OWNER_BITS),
+        Header(job=9, worker=1, shape=7, path=mine | yours >> OWNER_BITS),
+    ):
+        exchange.add(frame("10.0.0.1", 1024, "10.0.0.254", 17760, encode(header)))
+    capture = exchange.write(tmp_path / "a.pcap")
+    lines, _ = decode(capsys, capture)
+    assert lines[-2].endswith("scatter; path 0x400; owner 0x800")
+    assert lines[-1].endswith("shape 7; path 0x400; owner 0x800")
+    documents = [json.loads(line) for line in decode(capsys, capture, "--json")[0]]
+    told = [{name: it[name] for name in ("shape", "path", "whose", "owner")} for it in documents]
+    assert told[-2] == {"shape": "SCATTER", "path": 0x400800, "whose": 0x400000, "owner": 0x800}
+    assert told[-1] == told[-2] | {"shape": 7}
+    assert (told[0]["shape"], told[0]["owner"]) == ("SUM", None)

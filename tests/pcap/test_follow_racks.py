@@ -12,9 +12,9 @@ from scapy.utils import wrpcap
 
 from ina.cli.main import run
 from ina.pcap import Address, Capture, SlotLife, follow, packets_of
-from ina.protocol.spec import UDP_PORT, Flag
+from ina.protocol.spec import UDP_PORT, Flag, path_of
 from tests.worlds.virtual.exchange import JOB
-from tests.worlds.virtual.racks import HOSTS, LEAVES, SPINE, Racks
+from tests.worlds.virtual.racks import HOSTS, LEAVES, PATHS, SPINE, WIDTHS, Racks
 
 
 def with_a_loss() -> Racks:
@@ -39,8 +39,10 @@ def told(life: SlotLife) -> list[tuple[str, str]]:
     return [(event.who, event.what) for event in life.events]
 
 
-def paths(life: SlotLife) -> list[str]:
-    return [".".join(map(str, event.path)) for event in life.events]
+def ranks(life: SlotLife) -> list[int]:
+    """Whose packets they are or were caused by."""
+    paths = [path_of(path, WIDTHS) for path in PATHS]
+    return [paths.index(event.path) for event in life.events]
 
 
 def test_the_root_word_by_word(tmp_path: Path) -> None:
@@ -59,7 +61,7 @@ def test_the_root_word_by_word(tmp_path: Path) -> None:
         (first, "asks again: the result goes to it alone"),
         ("switch", "result to child 0, again"),
     ]
-    assert paths(spine) == ["0.1", "1.0", "0.0", "0.0", "0.0", "0.1", "0.1"]
+    assert ranks(spine) == [1, 2, 0, 0, 0, 1, 1]
     assert "no result seen yet" in spine.events[2].note
 
 
@@ -83,7 +85,7 @@ def test_a_leaf_word_by_word(tmp_path: Path) -> None:
         ("parent", "gets the result, for the one that asked"),
         ("switch", "passes down: result to child 1, again"),
     ]
-    assert paths(leaf)[:4] == ["0.0", "0.1", "0.1", "0.0"]
+    assert ranks(leaf)[:4] == [0, 1, 1, 0]
     (round_,) = leaf.rounds
     assert (round_.complete, round_.sums_up, dict(round_.results)) == (True, 3, {0: 1, 1: 2})
     assert [e.note for e in leaf.events if "no result seen" not in e.note] == [""] * 11
@@ -94,7 +96,7 @@ def test_who_else_is_below_a_leaf_is_not_guessed(tmp_path: Path) -> None:
     leaf = lives_of(with_a_loss().write(tmp_path / "a.pcap"))[LEAVES[1]]
     assert (leaf.workers, leaf.workers_known) == ([0], False)
     assert told(leaf)[0] == ("child 0", "takes the slot, as the last that this capture has")
-    assert leaf.events[0].path == [1, 0]
+    assert ranks(leaf)[0] == 2
 
 
 def test_an_uplink_tells_the_root_s_life(tmp_path: Path) -> None:
@@ -124,6 +126,21 @@ def test_a_hosts_own_interface_tells_that_its_switch_is_below_another(tmp_path: 
     ]
 
 
+def test_whose_chunk_it_is_says_nothing_of_the_tree(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    racks = Racks()
+    for rank in (2, 0, 1):
+        racks.contribute(rank, 1, owner=2)
+    capture = racks.write(tmp_path / "a.pcap", (HOSTS[1], LEAVES[0]))
+    leaf = lives_of(capture)[LEAVES[0]]
+    assert (leaf.has_parent, ranks(leaf)) == (True, [1, 1])
+    assert run(["pcap", "follow", str(capture), "--job", str(JOB), "--slot", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "scatter; path 0x200; owner 0x400" in said
+    assert "scatter; caused by path 0x200; owner 0x400" in said
+
+
 def test_a_leafs_uplinks_and_results_without_contributions(tmp_path: Path) -> None:
     racks = with_a_loss()
     racks.frames = [it for it in racks.frames if it[0] not in HOSTS]
@@ -148,12 +165,12 @@ def test_the_command_has_a_part_for_each_switch(
         f"{it}:{UDP_PORT}," for it in switches[1:]
     ]
     assert all(f"below {SPINE}:{UDP_PORT}; children 0" in head for head in heads[1:])
-    assert "caused by path 1.0" in said
+    assert "caused by path 0x400" in said
     assert run([*command, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["switches"]
     assert [it["switch"] for it in found] == [f"{it}:{UDP_PORT}" for it in switches]
     assert found[0]["events"][0]["who"] == "child 0, a switch of level 1"
-    assert found[0]["events"][1]["path_indices"] == [1, 0]
+    assert found[0]["events"][1]["whose"] == 0x400000
 
 
 def test_a_wrong_address_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -99,7 +99,7 @@ def test_a_snap_length_leaves_the_header() -> None:
         (PAYLOAD[:-1], "39 bytes, 2 values make 40"),
         (PAYLOAD + b"\0", "41 bytes, 2 values make 40"),
         (b"\x11" + PAYLOAD[1:], "version 1"),
-        (b"\x4f" + PAYLOAD[1:], "kind 15"),
+        (b"\x5f" + PAYLOAD[1:], "kind 15"),
         (b"", "shorter"),
     ],
 )

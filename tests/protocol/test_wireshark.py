@@ -22,7 +22,7 @@ from ina.protocol.emit import ROOT
 from ina.protocol.layout import LAYOUT
 from ina.protocol.packed import columns_of
 from ina.protocol.roce import RoceFrame, encode_frame
-from ina.protocol.spec import Flag, Kind, ValueType
+from ina.protocol.spec import OWNER_BITS, Flag, Kind, Shape, ValueType
 from tests.protocol.samples import sample_packets
 from tests.worlds.virtual.exchange import JOB, one_round, random_exchange, shared_round
 from tests.worlds.virtual.roce import IN_SENDS, in_ring, said_of_roce
@@ -67,6 +67,9 @@ def test_every_field_and_value(tmp_path: Path) -> None:
         for field in LAYOUT:
             (text,) = fields[f"ina.{field.name}"]
             assert int(text, 0) == getattr(header, field.name), field.name
+        halves = [header.path >> OWNER_BITS, header.path % (1 << OWNER_BITS)]
+        told = [int(fields[name][0], 16) for name in ("ina.whose", "ina.owner") if name in fields]
+        assert told == ([] if header.shape == Shape.SUM else halves)
         assert [int(text) for text in fields.get("ina.value", [])] == values
         bits = 32 // values_per_word(header.value_type)
         columns = columns_of(np.array(values, np.int32), bits).T.reshape(-1).tolist()
@@ -152,6 +155,7 @@ def test_a_whole_exchange_as_ina_pcap_reads_it(
         read = dict(zip(fields, (int(text, 0) for text in line.split(",")), strict=True))
         document["kind"] = Kind[document["kind"]]
         document["flags"] = sum(Flag[flag] for flag in document["flags"])
+        document["shape"] = Shape[document["shape"]]
         document["value_type"] = ValueType[document["value_type"]]
         assert read == {field: document[field] for field in fields}
 

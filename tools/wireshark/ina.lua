@@ -9,8 +9,10 @@ local HEADER_BYTES, VALUE_BYTES = 32, 4
 local FLAGS_OFFSET = 1
 local JOB_OFFSET = 2
 local WORKER_OFFSET = 6
+local SHAPE_OFFSET = 7
 local VALUE_COUNT_OFFSET = 10
 local SEQ_OFFSET = 12
+local SHAPE_BIT = 4
 local kinds = { [1] = "contribution", [2] = "result", [3] = "parameter", [4] = "control", [5] = "refusal" }
 local shapes = { [0] = "sum", [1] = "scatter", [2] = "gather" }
 local value_types = { [0] = "int32", [1] = "float32", [2] = "float16", [3] = "bfloat16", [5] = "float32_in_16", [6] = "float16_in_16", [7] = "bfloat16_in_16", [8] = "bytes", [9] = "float32_in_8", [10] = "float16_in_8", [11] = "bfloat16_in_8" }
@@ -35,7 +37,7 @@ local fields = {
     next_exponent = ProtoField.uint8("ina.next_exponent", "next_exponent", base.DEC, nil),
     digest = ProtoField.uint16("ina.digest", "digest", base.DEC, nil),
     check = ProtoField.uint32("ina.check", "check", base.DEC, nil),
-    path = ProtoField.uint32("ina.path", "path", base.DEC, nil, 0xffffff00),
+    path = ProtoField.uint32("ina.path", "path", base.HEX, nil, 0xffffff00),
     copy = ProtoField.uint32("ina.copy", "copy", base.DEC, nil, 0xff),
     flag_resend = ProtoField.bool("ina.flags.resend", "resend", 8, nil, 0x01),
     flag_collision = ProtoField.bool("ina.flags.collision", "collision", 8, nil, 0x02),
@@ -45,6 +47,8 @@ local fields = {
     flag_partial = ProtoField.bool("ina.flags.partial", "partial", 8, nil, 0x20),
     flag_replay = ProtoField.bool("ina.flags.replay", "replay", 8, nil, 0x40),
     flag_wanted = ProtoField.bool("ina.flags.wanted", "wanted", 8, nil, 0x80),
+    whose = ProtoField.uint32("ina.whose", "whose", base.HEX, nil, 0xfff00000),
+    owner = ProtoField.uint32("ina.owner", "owner", base.HEX, nil, 0xfff00),
     value = ProtoField.int32("ina.value", "value"),
     column = ProtoField.int32("ina.column", "column"),
 }
@@ -127,8 +131,13 @@ local function dissect_packet(buffer, root)
         tree:add_proto_expert_info(bad_version)
         return "unknown version"
     end
+    local shape = buffer(SHAPE_OFFSET, 1):bitfield(SHAPE_BIT, 4)
     for _, item in ipairs(places) do
-        tree:add(fields[item.name], buffer(item.offset, item.bytes))
+        local shown = tree:add(fields[item.name], buffer(item.offset, item.bytes))
+        if item.name == "path" and shape ~= 0 then
+            shown:add(fields.whose, buffer(item.offset, item.bytes))
+            shown:add(fields.owner, buffer(item.offset, item.bytes))
+        end
     end
     for _, flag in ipairs(flags) do
         tree:add(fields[flag], buffer(FLAGS_OFFSET, 1))
@@ -151,8 +160,9 @@ local function dissect_packet(buffer, root)
     elseif buffer:len() > announced_bytes(buffer, 0) then
         tree:add_proto_expert_info(too_long)
     end
-    return string.format("%s job %d worker %d seq %d, %d values",
-        kind, job, worker, buffer(SEQ_OFFSET, 4):uint(), count)
+    local of_shape = shape == 0 and "" or " " .. (shapes[shape] or "of unknown shape")
+    return string.format("%s%s job %d worker %d seq %d, %d values",
+        kind, of_shape, job, worker, buffer(SEQ_OFFSET, 4):uint(), count)
 end
 
 local function begins(buffer, offset)

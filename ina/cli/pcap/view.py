@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 
 from ina.cli.common.output import emit, table
 from ina.pcap import Event, Packet, SlotLife
-from ina.pcap.paths import path_indices
+from ina.pcap.paths import leads_on, owner, owner_text, path_text, shape_text, whose
 from ina.pcap.rounds import SeenRound
 from ina.pcap.sends import Send
 from ina.protocol.bth import Opcode
@@ -18,7 +18,7 @@ from ina.protocol.codec import Header
 from ina.protocol.coding import values_per_word
 from ina.protocol.layout import LAYOUT
 from ina.protocol.packed import columns_of
-from ina.protocol.spec import PATH_BITS, PATH_BITS_PER_LEVEL, Flag, Kind, ValueType
+from ina.protocol.spec import Flag, Kind, Shape, ValueType
 
 _NS_PER_S = 1e9
 _FILE_ENDING = re.compile(r"\.pcap(ng)?(?=:|$)")
@@ -79,10 +79,16 @@ class Lines:
 
 
 def _in_a_tree(header: Header) -> list[str]:
-    """Whose packet it is, or whose caused it, and who sums it, where that is more than a worker."""
+    """Whose packet it is, or whose caused it, and who sums it, where that is more than a worker;
+    and whose chunk it brings, where it is somebody's."""
     found = [f"from level {header.level}"] if header.level else []
-    if header.path & ((1 << PATH_BITS - PATH_BITS_PER_LEVEL) - 1):
-        found.append(f"path {path_text(header.path)}")
+    owned_by = owner(header)
+    if owned_by is not None:
+        found.insert(0, shape_text(header.shape))
+    if header.level or owned_by is not None or leads_on(header):
+        found.append(f"path {path_text(whose(header))}")
+    if owned_by is not None:
+        found.append(f"owner {owner_text(owned_by)}")
     return found
 
 
@@ -101,14 +107,6 @@ def send_document(send: Send) -> dict[str, Any]:
         "icrc": send.icrc.value,
         "is_tunnelled": send.is_tunnelled,
     }
-
-
-def path_text(path: int) -> str:
-    """``1.3``: child 3 of the root's child 1. Zeros at the end are not told from none."""
-    indices = path_indices(path)
-    while len(indices) > 1 and not indices[-1]:
-        indices.pop()
-    return ".".join(map(str, indices))
 
 
 def flag_names(flags: Flag) -> list[str]:
@@ -153,14 +151,19 @@ def _columns(packet: Packet) -> list[list[int]] | None:
 
 
 def header_document(header: Header) -> dict[str, Any]:
-    """The header's fields; kind, flags and type by name."""
+    """The header's fields; kind, flags, shape and type by name. ``whose`` and ``owner``: what
+    ``path`` says, whose packet it is or whose caused it, 24 bits, and whose chunk, 12 bits."""
     document = {field.name: getattr(header, field.name) for field in LAYOUT}
     types = {member.value: member.name for member in ValueType}
     kind_of_value = types.get(header.value_type, header.value_type)
+    shapes = {member.value: member.name for member in Shape}
     return document | {
         "kind": header.kind.name,
         "flags": flag_names(header.flags),
+        "shape": shapes.get(header.shape, header.shape),
         "value_type": kind_of_value,
+        "whose": whose(header),
+        "owner": owner(header),
     }
 
 
@@ -186,7 +189,6 @@ def _event_document(event: Event) -> dict[str, Any]:
         "what": event.what,
         "have": event.have,
         "missing": event.missing,
-        "path_indices": event.path,
         "note": event.note,
         "elsewhere": [{"source": it.source, "frame": it.number} for it in event.elsewhere],
     }
@@ -271,13 +273,16 @@ def _actor(event: Event) -> str:
 
 
 def _note(event: Event, life: SlotLife) -> str:
-    """What the packet says besides, and in a tree which worker's packet it is, or caused it."""
+    """What the packet says besides, in a tree which worker's packet it is, or caused it, and whose
+    chunk it brings."""
     flags = event.header.flags & ~Flag.RESEND
     found = [name.lower() for name in flag_names(flags)]
     if life.in_tree:
         is_own = event.header.kind is Kind.CONTRIBUTION and not event.header.level
-        path = ".".join(map(str, event.path))
-        found.append(f"path {path}" if is_own else f"caused by path {path}")
+        path = f"path {path_text(event.path)}"
+        found.append(path if is_own else f"caused by {path}")
+    if (owned_by := owner(event.header)) is not None:
+        found = [shape_text(event.header.shape), *found, f"owner {owner_text(owned_by)}"]
     return "; ".join([*found, *filter(None, [event.note])])
 
 

@@ -27,7 +27,7 @@ def render() -> str:
             "from scapy.contrib.roce import BTH",
             "from scapy.fields import (",
             "    BitEnumField, BitField, BitFieldLenField, ByteField, FieldListField, FlagsField,",
-            "    IntField, ShortField, SignedIntField,",
+            "    IntField, ShortField, SignedIntField, XBitField,",
             ")",
             "from scapy.layers.inet import UDP",
             "from scapy.packet import Packet, Raw, bind_bottom_up, bind_layers",
@@ -91,6 +91,8 @@ def _field(field: spec.Field) -> str:
     if field.name in _ENUMS:
         names, members = _ENUMS[field.name]
         return f'BitEnumField("{field.name}", {min(members).value}, {field.bits}, {names})'
+    if field.name == "path":
+        return f'XBitField("path", 0, {field.bits})'
     if field.bits in _CLASSES:
         return f'{_CLASSES[field.bits]}("{scapy_name(field.name)}", 0)'
     return f'BitField("{field.name}", 0, {field.bits})'

@@ -70,8 +70,13 @@ local function dissect_packet(buffer, root)
         tree:add_proto_expert_info(bad_version)
         return "unknown version"
     end
+    local shape = buffer(SHAPE_OFFSET, 1):bitfield(SHAPE_BIT, 4)
     for _, item in ipairs(places) do
-        tree:add(fields[item.name], buffer(item.offset, item.bytes))
+        local shown = tree:add(fields[item.name], buffer(item.offset, item.bytes))
+        if item.name == "path" and shape ~= 0 then
+            shown:add(fields.whose, buffer(item.offset, item.bytes))
+            shown:add(fields.owner, buffer(item.offset, item.bytes))
+        end
     end
     for _, flag in ipairs(flags) do
         tree:add(fields[flag], buffer(FLAGS_OFFSET, 1))
@@ -94,8 +99,9 @@ local function dissect_packet(buffer, root)
     elseif buffer:len() > announced_bytes(buffer, 0) then
         tree:add_proto_expert_info(too_long)
     end
-    return string.format("%s job %d worker %d seq %d, %d values",
-        kind, job, worker, buffer(SEQ_OFFSET, 4):uint(), count)
+    local of_shape = shape == 0 and "" or " " .. (shapes[shape] or "of unknown shape")
+    return string.format("%s%s job %d worker %d seq %d, %d values",
+        kind, of_shape, job, worker, buffer(SEQ_OFFSET, 4):uint(), count)
 end
 
 local function begins(buffer, offset)
@@ -172,8 +178,9 @@ def render() -> str:
             f"local HEADER_BYTES, VALUE_BYTES = {spec.HEADER_BYTES}, {spec.VALUE_BYTES}",
             *(
                 f"local {name.upper()}_OFFSET = {_field(name).word_offset_bytes}"
-                for name in ("flags", "job", "worker", "value_count", "seq")
+                for name in ("flags", "job", "worker", "shape", "value_count", "seq")
             ),
+            f"local SHAPE_BIT = {_first_bit(_field('shape'))}",
             *(_value_names(name, members) for name, members in _ENUMS.items()),
             f"local BTH_BYTES, ICRC_BYTES = {BTH_BYTES}, {ICRC_BYTES}",
             f"local sends = {{ {_sends()} }}",
@@ -181,6 +188,8 @@ def render() -> str:
             "local fields = {",
             *(f"    {field.name} = {_proto_field(field)}," for field in LAYOUT),
             *(f"    flag_{str(f.name).lower()} = {_proto_flag(f)}," for f in spec.Flag),
+            f"    whose = {_half(0)},",
+            f"    owner = {_half(1)},",
             '    value = ProtoField.int32("ina.value", "value"),',
             '    column = ProtoField.int32("ina.column", "column"),',
             "}",
@@ -220,11 +229,25 @@ def _value_names(name: str, members: type[IntEnum]) -> str:
 
 
 def _proto_field(field: FieldLayout) -> str:
-    base = "base.HEX" if field.name in ("flags", "contributors") else "base.DEC"
+    is_hex = field.name in ("flags", "contributors", "path")
+    base = "base.HEX" if is_hex else "base.DEC"
     names = f"{field.name}s" if field.name in _ENUMS else "nil"
     mask = f", 0x{field.mask << field.shift:x}" if field.bits < field.word_bits else ""
     kind = f"ProtoField.uint{field.word_bits}"
     return f'{kind}("ina.{field.name}", "{field.name}", {base}, {names}{mask})'
+
+
+def _first_bit(field: FieldLayout) -> int:
+    """In its word, from the uppermost on."""
+    return field.word_bits - field.shift - field.bits
+
+
+def _half(lower: int) -> str:
+    """Of the path in rounds of another shape than SUM: whose packet it is, or whose chunk."""
+    field, name = _field("path"), ("whose", "owner")[lower]
+    shift = field.shift + (0 if lower else spec.OWNER_BITS)
+    mask = (1 << (spec.OWNER_BITS if lower else spec.PATH_BITS - spec.OWNER_BITS)) - 1 << shift
+    return f'ProtoField.uint{field.word_bits}("ina.{name}", "{name}", base.HEX, nil, 0x{mask:x})'
 
 
 def _proto_flag(flag: spec.Flag) -> str:

@@ -5,7 +5,7 @@
 from scapy.contrib.roce import BTH
 from scapy.fields import (
     BitEnumField, BitField, BitFieldLenField, ByteField, FieldListField, FlagsField,
-    IntField, ShortField, SignedIntField,
+    IntField, ShortField, SignedIntField, XBitField,
 )
 from scapy.layers.inet import UDP
 from scapy.packet import Packet, Raw, bind_bottom_up, bind_layers
@@ -39,7 +39,7 @@ class INA(Packet):
         ByteField("next_exponent", 0),
         ShortField("digest", 0),
         IntField("check", 0),
-        BitField("path", 0, 24),
+        XBitField("path", 0, 24),
         ByteField("copy_number", 0),
         FieldListField("values", [], SignedIntField("value", 0),
                        count_from=lambda packet: packet.value_count,

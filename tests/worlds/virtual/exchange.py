@@ -13,7 +13,7 @@ from scapy.utils import PcapNgWriter, wrpcap
 
 from ina.protocol.codec import Header, encode
 from ina.protocol.slot_model import Outcome
-from ina.protocol.spec import NO_FLAGS, UDP_PORT, Flag, path_of
+from ina.protocol.spec import NO_FLAGS, UDP_PORT, Flag, index_bits, path_of
 from ina.protocol.switch_model import Attachment, Departure, ModelJob, Sharing, SwitchModel
 
 JOB, SLOTS, VALUES = 9, 4, 2
@@ -78,7 +78,7 @@ class Exchange:
             value_count=VALUES,
             seq=seq,
             contributors=1 << worker,
-            path=path_of([worker]),
+            path=path_of([worker], [index_bits(self.workers, is_root=True)]),
             copy=1 if flags & Flag.RESEND else 0,
         )
         payload, sender = encode(header, [worker + 1, -worker]), self.at(worker)

@@ -11,7 +11,7 @@ from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap
 
 from ina.protocol.codec import Header, encode
-from ina.protocol.spec import NO_FLAGS, UDP_PORT, Flag, path_of
+from ina.protocol.spec import NO_FLAGS, OWNER_BITS, UDP_PORT, Flag, Shape, path_mask, path_of
 from ina.protocol.switch_model import Attachment, ModelJob, Parent, SwitchModel
 from tests.worlds.virtual.exchange import BEGIN_S, JOB, SLOTS, STEP_S, VALUES, frame
 
@@ -19,6 +19,8 @@ SPINE, LEAVES = "10.0.255.254", ("10.0.1.254", "10.0.2.254")
 HOSTS = ("10.0.1.1", "10.0.1.2", "10.0.2.1")
 """Of the ranks; the last has a rack to itself."""
 PATHS = ((0, 0), (0, 1), (1, 0))
+WIDTHS = (2, 1)
+"""Bits of a path: two racks, and two ranks of one."""
 EPOCH = 5
 _HOST_PORT = 1024
 _UPLINK = 9
@@ -54,7 +56,8 @@ class Racks:
         for index, leaf in enumerate(LEAVES):
             up = _at(_UPLINK, SPINE)
             self.seen_as[leaf, SPINE] = up
-            parent = Parent.above(up, (index,), 1, len(children[leaf]))
+            ways = (path_of((index, child), WIDTHS) for child in range(len(children[leaf])))
+            parent = Parent(up, index, 1, path_mask(WIDTHS), tuple(ways))
             self._install(leaf, children[leaf], parent)
         self._install(SPINE, children[SPINE], None)
 
@@ -63,17 +66,27 @@ class Racks:
         self.switches[switch].install(ModelJob(JOB, EPOCH, 8, SLOTS, places, None, parent))
 
     def contribute(
-        self, rank: int, seq: int, flags: Flag = NO_FLAGS, lost: Drop = lambda *_: False
+        self,
+        rank: int,
+        seq: int,
+        flags: Flag = NO_FLAGS,
+        lost: Drop = lambda *_: False,
+        owner: int | None = None,
     ) -> None:
-        """A rank's contribution, and all that follows from it."""
+        """A rank's contribution, and all that follows from it. ``owner``: of the chunk, which all
+        others scatter to that rank; None: it is a sum."""
         worker = PATHS[rank][-1]
+        path, shape = path_of(PATHS[rank], WIDTHS), Shape.SUM
+        if owner is not None:
+            path, shape = path | path_of(PATHS[owner], WIDTHS) >> OWNER_BITS, Shape.SCATTER
+        values = [] if rank == owner else [rank, 1]
         header = Header(
             flags=flags, job=JOB, epoch=EPOCH, worker=worker, slot=seq % SLOTS,
-            value_count=VALUES, seq=seq, contributors=1 << worker, path=path_of(PATHS[rank]),
-            copy=1 if flags & Flag.RESEND else 0,
+            value_count=len(values), seq=seq, contributors=1 << worker, shape=shape,
+            path=path, copy=1 if flags & Flag.RESEND else 0,
         )  # fmt: skip
         leaf = LEAVES[PATHS[rank][0]]
-        self._send(HOSTS[rank], leaf, encode(header, [rank, 1]), lost)
+        self._send(HOSTS[rank], leaf, encode(header, values), lost)
 
     def _send(self, source: str, to: str, payload: bytes, lost: Drop) -> None:
         packet = frame(source, _port_of(source), to, _port_of(to), payload)
