@@ -84,6 +84,10 @@ class Ticket:
                 raise InvalidTicketError(
                     f"job {self.job_name!r}: {name} is {value}, must be {low}..{high}"
                 )
+        if any(tree.owners for tree in self.trees) and not modes.of(self.mode).has_shapes:
+            raise InvalidTicketError(
+                f"job {self.job_name!r}: its trees have owners, and mode {self.mode!r} sums alone"
+            )
         check_trees(
             f"job {self.job_name!r}",
             self.trees,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ina import modes
 from ina.extension import host as native
 from ina.host.errors import InvalidTicketError
+from ina.p4.names import DEFAULT_MODE
 from ina.protocol.peer import Peer
 from ina.protocol.spec import MAX_WORKERS, OWNER_BITS, PATH_BITS, index_bits, path_of
 
@@ -58,10 +60,13 @@ def native_peer(at: Peer) -> native.Peer:
     return native.Peer(ipv4=int(at.address), udp_port=at.udp_port)
 
 
-def one_switch(job: int, rank: int, world_size: int, slots: int, switch: Peer) -> tuple[TreePlace]:
+def one_switch(
+    job: int, rank: int, world_size: int, slots: int, switch: Peer, *, mode: str = DEFAULT_MODE
+) -> tuple[TreePlace]:
     """A rank's place where one switch sums all of them.
 
-    `slots`: the job's, both versions. Raises InvalidTicketError: more ranks than it can sum.
+    `slots`: the job's, both versions; `mode`: its mode. Raises InvalidTicketError: more ranks than
+    it can sum.
     """
     if world_size > MAX_WORKERS:
         raise InvalidTicketError(
@@ -71,7 +76,7 @@ def one_switch(job: int, rank: int, world_size: int, slots: int, switch: Peer) -
     lanes = 1 << max(0, slots.bit_length() - 2)
     widths = (index_bits(world_size, is_root=True),)
     paths = [path_of((each,), widths) for each in range(world_size)]
-    owners = tuple(path >> _OWNER_SHIFT for path in paths)
+    owners = tuple(path >> _OWNER_SHIFT for path in paths) if modes.of(mode).has_shapes else ()
     return (TreePlace(job, switch, rank, paths[rank], bitmap, 0, lanes, owners=owners),)
 
 

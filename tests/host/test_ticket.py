@@ -25,6 +25,7 @@ TICKET = direct_ticket("j", 1, 1, 1, 3, 64, 64, "127.0.0.1", 17760)
         ({"epoch": 1 << 32}, r"epoch is 4294967296, must be 0\.\.4294967295"),
         ({"slots": 1}, r"slots is 1, must be 2\.\.65536"),
         ({"mode": "sparse"}, "mode 'sparse'; workers speak pool and shared"),
+        ({"mode": "stream"}, "its trees have owners, and mode 'stream' sums alone"),
         ({"trees": ()}, "0 trees, 1 to 16 are dealt lanes"),
     ],
 )

@@ -153,7 +153,7 @@ class FakeController(Servicer):  # type: ignore[misc]
     def _trees(self, rank: int, slots: int) -> list[pb2.Tree]:
         """Where its one switch sums all ranks."""
         at = Peer.at((self.switch_host, self.switch.address[1]))
-        (place,) = one_switch(JOB, rank, self.world_size, slots, at)
+        (place,) = one_switch(JOB, rank, self.world_size, slots, at, mode=self.mode)
         return [tree_message(place)]
 
     def _hear(self, request: pb2.RemapRequest, mapping: pb2.Mapping) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ina.host.ticket import Ticket
 from ina.host.trees import TreePlace, one_switch
+from ina.p4.names import DEFAULT_MODE
 from ina.protocol.peer import Peer
 from ina.rpc import controller_pb2 as pb2
 
@@ -22,5 +23,6 @@ def direct_ticket(
 ) -> Ticket:
     """``at``: slots, values a packet, and the switch's IPv4 address and UDP port."""
     slots, values, *address = at
-    trees = one_switch(job, rank, world_size, slots, Peer.at((address[0], address[1])))
+    switch, mode = Peer.at((address[0], address[1])), more.get("mode", DEFAULT_MODE)
+    trees = one_switch(job, rank, world_size, slots, switch, mode=mode)
     return Ticket(name, epoch, rank, world_size, slots, values, trees, **more)
