@@ -11,12 +11,15 @@ from collections.abc import Sequence
 
 from ina.p4 import compiled, names
 from ina.protocol.spec import Kind
+from ina.protocol.strips import to_worker
 from ina.switch.ir import Program, load_program
 from ina.switch.native_abi import to_words
+from ina.trees.tree import single
 
 VALUES = 64
 JOB, EPOCH, GROUP, FIRST_SLOT, SLOTS, JOB_INDEX = 7, 0x0003_0009, 9, 32, 8, 5
 WORKERS = 2
+TREE = single("switch", WORKERS)
 _ENTRY, _GROUP = 0, 1
 
 
@@ -55,9 +58,11 @@ def pipeline_setup() -> bytes:
     ]
     for rank in range(WORKERS):
         address, udp_port = address_of(rank), udp_port_of(rank)
-        mac = 0x0200 << 32 | address
+        to = [0x0200 << 32 | address, address, udp_port]
+        strips = to_worker(TREE.owners[rank], TREE.owner_mask(TREE.root))
+        params = [*to, strips.way, strips.way_mask, strips.on, strips.off]
         parts += [
-            _entry(program, names.RECEIVERS, [JOB, rank], names.ADDRESS, [mac, address, udp_port]),
+            _entry(program, names.RECEIVERS, [JOB, rank], names.ADDRESS, params),
             _entry(
                 program,
                 names.MEMBERS,

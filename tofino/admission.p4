@@ -13,12 +13,6 @@
 #define IS_RELEASE(meta)                                                      \
     ((meta).sender == SENDER_PARENT && (meta).is_shared == 1 && (meta).slot_room != 0)
 
-// UDP and IP lengths, without values and with them.
-#define EMPTY_UDP_BYTES (UDP_BYTES + INA_HEADER_BYTES)
-#define EMPTY_IP_BYTES (IPV4_BYTES + EMPTY_UDP_BYTES)
-#define FULL_UDP_BYTES (EMPTY_UDP_BYTES + (bit<16>)VALUES_PER_PACKET * INA_VALUE_BYTES)
-#define FULL_IP_BYTES (IPV4_BYTES + FULL_UDP_BYTES)
-
 control Admission(inout headers_t hdr, inout ina_metadata_t meta,
                   in ingress_intrinsic_metadata_t ig_intr_md,
                   in ingress_intrinsic_metadata_from_parser_t ig_prsr_md) {

@@ -335,13 +335,37 @@ control Distribute(inout headers_t hdr, inout ina_metadata_t meta,
     }
 }
 
-control Address(inout headers_t hdr, in egress_intrinsic_metadata_t eg_intr_md,
+// Values are not parsed here, so a copy loses them by being cut off behind its headers. Tofino 1 cannot do that:
+// its copies keep them, which is as right, for whoever does not want them leaves them.
+#if __TARGET_TOFINO__ == 1
+#define KEEP_STRIPS
+#define FIND_STRIPS
+#else
+#define KEEP_STRIPS                                                           \
+        meta.way = way;                                                       \
+        meta.off_way = hdr.ina.path & way_mask;                               \
+        meta.strips_on = strips_on;                                           \
+        meta.strips_off = strips_off;
+#define FIND_STRIPS                                                           \
+        look_where();                                                         \
+        strips.apply();
+#define BARE_FRAME_BYTES (ETHERNET_BYTES + EMPTY_IP_BYTES)
+#define STRIPS_OF(shape, bit)                                                 \
+            (shape, 0, bit &&& bit, _): strip();                              \
+            (shape, 0, _, _): keep();                                         \
+            (shape, _, _, bit &&& bit): strip();
+#endif
+
+control Address(inout headers_t hdr, inout egress_metadata_t meta,
+                in egress_intrinsic_metadata_t eg_intr_md,
                 inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
     DIRECT_COUNTER(receiver_results)
     JOB_COUNTER(job_unaddressed)
 
-    // See v1model/distribute.p4 for why the addresses turn round and the UDP checksum ends.
-    action address(bit<48> dst_mac, bit<32> dst_addr, bit<16> dst_port) {
+    // See v1model/distribute.p4 for why the addresses turn round and the UDP checksum ends, and udp_encap.p4 for
+    // what copies lose their values.
+    action address(bit<48> dst_mac, bit<32> dst_addr, bit<16> dst_port, bit<24> way,
+                   bit<24> way_mask, bit<4> strips_on, bit<4> strips_off) {
         receiver_results.count();
         hdr.ethernet.src_mac = hdr.ethernet.dst_mac;
         hdr.ethernet.dst_mac = dst_mac;
@@ -351,7 +375,35 @@ control Address(inout headers_t hdr, in egress_intrinsic_metadata_t eg_intr_md,
         hdr.ipv4.ttl = 64;
         hdr.udp.src_port = INA_UDP_PORT;
         hdr.udp.checksum = 0;
+        KEEP_STRIPS
     }
+#if __TARGET_TOFINO__ != 1
+    action look_where() { meta.off_way = meta.off_way ^ meta.way; } // 0: on the owner's way
+    action keep() {}
+    action strip() {
+        hdr.ina.value_count = 0;
+        hdr.udp.length_bytes = EMPTY_UDP_BYTES;
+        hdr.ipv4.total_bytes = EMPTY_IP_BYTES;
+        eg_dprsr_md.mtu_trunc_len = (bit<14>)BARE_FRAME_BYTES;
+    }
+    table strips {
+        key = {
+            hdr.ina.shape: ternary @name("shape");
+            meta.off_way: ternary @name("off_way");
+            meta.strips_on: ternary @name("strips_on");
+            meta.strips_off: ternary @name("strips_off");
+        }
+        actions = { strip; keep; }
+        const entries = {
+            STRIPS_OF(0, 1)
+            STRIPS_OF(1, 2)
+            STRIPS_OF(2, 4)
+            STRIPS_OF(3, 8)
+        }
+        size = 12;
+        const default_action = keep();
+    }
+#endif
     // A sum goes up as the contribution of this switch.
     action sign() {
         hdr.ina.worker = hdr.bridge.own_worker;
@@ -393,6 +445,7 @@ control Address(inout headers_t hdr, in egress_intrinsic_metadata_t eg_intr_md,
         if (!receivers.apply().hit) {
             count_unaddressed();
         }
+        FIND_STRIPS
         if (hdr.bridge.pass == PASS_SUM) {
             sign();
         }

@@ -76,6 +76,12 @@ struct egress_metadata_t {
     bit<32> threshold;   // in cells, too
     bit<32> excess;      // cells above the threshold
     bit<9>  way_back;    // ingress port ^ egress port: 0 is the way back
+#if __TARGET_TOFINO__ != 1
+    bit<24> way;         // of the receiver, as owners' paths begin
+    bit<24> off_way;     // 0: the chunk's owner is on it
+    bit<4>  strips_on;   // by shape: whether copies lose their values there
+    bit<4>  strips_off;  // and elsewhere
+#endif
 }
 
 #endif // INA_TOFINO_HEADERS_P4

@@ -97,7 +97,7 @@ control PoolEgress(inout headers_t hdr, inout egress_metadata_t meta,
         if (hdr.bridge.pass != PASS_HARVEST_ALL && hdr.bridge.pass != PASS_HARVEST_ONE) {
             came_by();
             if (hdr.ina.isValid()) {
-                address.apply(hdr, eg_intr_md, eg_dprsr_md);
+                address.apply(hdr, meta, eg_intr_md, eg_dprsr_md);
             } else if (eg_intr_md.egress_port == CPU_PORT) {
                 to_controller();
                 say_port();

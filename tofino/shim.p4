@@ -104,13 +104,52 @@
 
 #endif
 
-// A packet without values takes, joins and reads as if it held zeros, and leaves without them.
+// A packet without values takes, joins and reads as if it held zeros. It leaves without them, but for one that
+// takes the sum of a round along in which not all have values to give: with what it has read.
 #define CLEAR_STEP(i, ...) hdr.values.v##i = 0;
+#ifdef MODE_SHARED
+// A resend takes along what is there. Where slots are the job's own nothing leaves then.
+#define RESEND_ASKED meta.is_resend: ternary @name("is_resend");
+#define AND_ANY , _
+#define FLUSH_ENTRIES                                                         \
+            (_, ACCESS_JOIN, _, 1): make_room();                              \
+            (_, ACCESS_READ, _, 1): make_room();
+#define FLUSH_SIZE 2
+#else
+#define RESEND_ASKED
+#define AND_ANY
+#define FLUSH_ENTRIES
+#define FLUSH_SIZE 0
+#endif
 #define CLEAR_VALUES_ACTION(name)                                             \
     action name() {                                                           \
         hdr.values.setValid();                                                \
         meta.blank = 1;                                                       \
         REPEAT(CLEAR_STEP)                                                    \
+    }                                                                         \
+    action make_room() {                                                      \
+        hdr.ina.value_count = VALUES_PER_PACKET;                              \
+        hdr.udp.length_bytes = FULL_UDP_BYTES;                                \
+        hdr.ipv4.total_bytes = FULL_IP_BYTES;                                 \
+    }                                                                         \
+    action stay_bare() { hdr.values.setInvalid(); }                           \
+    table room {                                                              \
+        key = {                                                               \
+            hdr.ina.shape: ternary @name("shape");                            \
+            meta.access: ternary @name("access");                             \
+            meta.missing: ternary @name("missing");                           \
+            RESEND_ASKED                                                      \
+        }                                                                     \
+        actions = { make_room; stay_bare; }                                   \
+        const entries = {                                                     \
+            (INA_SHAPE_SUM, _, _ AND_ANY): stay_bare();                       \
+            (_, ACCESS_TAKE, 0 AND_ANY): make_room();                         \
+            (_, ACCESS_JOIN, 0 AND_ANY): make_room();                         \
+            (_, ACCESS_READ, 0 AND_ANY): make_room();                         \
+            FLUSH_ENTRIES                                                     \
+        }                                                                     \
+        size = 4 + FLUSH_SIZE;                                                \
+        const default_action = stay_bare();                                   \
     }
 
 #define RUN_VALUE_PAIR(i, j, choice) choice##_##i.apply();
@@ -120,7 +159,7 @@
     }                                                                         \
     REPEAT_PAIRS(RUN_VALUE_PAIR, choice)                                      \
     if (meta.blank == 1) {                                                    \
-        hdr.values.setInvalid();                                              \
+        room.apply();                                                         \
     }
 
 #endif // INA_TOFINO_SHIM_P4

@@ -22,6 +22,7 @@ from ina.bench.pipeline_frames import (
     CHUNKS,
     EPOCH,
     JOB,
+    KEEPS,
     SWITCH_ADDR,
     Around,
     Batch,
@@ -90,7 +91,7 @@ def install(
             *(0, 0, 1, path_mask(USUAL_WIDTHS[:2])),
         ]
         action, params = names.ADMIT_SHARED_JOB, [*own, *(CHUNKS - 1, CHUNKS, 0, 0)]
-        up = [mac_of(workers), addr_of(workers), UDP_PORT]
+        up = [mac_of(workers), addr_of(workers), UDP_PORT, *KEEPS]
         pipeline.insert(names.RECEIVERS, [Exact(JOB), Exact(PARENT)], names.ADDRESS, up)
     pipeline.insert(names.JOBS, [Exact(JOB), Exact(EPOCH)], action, params)
     for worker in range(workers):

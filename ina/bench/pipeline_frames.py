@@ -77,6 +77,10 @@ class Around(Protocol):
         ...
 
 
+KEEPS = (0, 0, 0, 0)
+"""The end of a row of receivers in UDP: no way, and no shapes of which copies lose their values."""
+
+
 class InUdp:
     """Nothing: UDP's payload is ina's packet."""
 
@@ -101,8 +105,8 @@ class InUdp:
         return port_of(worker)
 
     def receiver(self, worker: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """A UDP port."""
-        return (), (port_of(worker),)
+        """A UDP port; and that all copies keep their values."""
+        return (), (port_of(worker), *KEEPS)
 
 
 class InRoce:

@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
+from ina.modes.strips import strips
 from ina.p4 import names
 from ina.protocol.addresses import multicast_mac_of
 from ina.protocol.peer import Peer
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT, Kind
+from ina.protocol.strips import KEEPS, Strips
 from ina.tables.values import Entry
 from ina.trees.mapping import Part
 from ina.trees.slots import SlotRange
@@ -109,16 +111,21 @@ def parent_member(at: Place, parent: Neighbour) -> Entry:
 
 
 def receiver(at: Place, index: int, whom: Neighbour) -> Entry:
-    """Where a child gets results, or the parent sums."""
-    match = (("job", at.part.number), ("worker", index))
-    return Entry(names.RECEIVERS, match, names.ADDRESS, whom.peer.reached)
+    """Where a child gets results, or the parent sums, and which of them without values."""
+    return _receiver(at.part, index, whom.peer, strips(at.part.tree, at.node, index))
 
 
 def shared_receiver(part: Part, group: IPv4Address) -> Entry:
-    """Where one copy reaches all workers that share it."""
-    match = (("job", part.number), ("worker", ALL_WORKERS))
+    """Where one copy reaches all workers that share it, any of which may want its values."""
     all_of_them = Peer(group, RESULTS_UDP_PORT, multicast_mac_of(group))
-    return Entry(names.RECEIVERS, match, names.ADDRESS, all_of_them.reached)
+    return _receiver(part, ALL_WORKERS, all_of_them, KEEPS)
+
+
+def _receiver(part: Part, worker: int, to: Peer, stripped: Strips) -> Entry:
+    match = (("job", part.number), ("worker", worker))
+    way = ("way", stripped.way), ("way_mask", stripped.way_mask)
+    params = (*to.reached, *way, ("strips_on", stripped.on), ("strips_off", stripped.off))
+    return Entry(names.RECEIVERS, match, names.ADDRESS, params)
 
 
 def way_down(part: Part, way: int, index: int, child: Neighbour) -> Entry:

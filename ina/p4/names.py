@@ -86,7 +86,8 @@ TO_CHILD: Final = "PoolIngress.distribute.to_child"  # port, worker
 # packet's sender). Has a direct counter. The replica of worker w in a job's multicast group has
 # egress_rid (P4Runtime: instance) w + 1; that of all who share one, 256.
 RECEIVERS: Final = "PoolEgress.address.receivers"
-# Parameters: dst_mac, dst_addr, dst_port. Mode "roce": dst_mac, dst_addr, src_port, dest_qp,
+# Parameters: dst_mac, dst_addr, dst_port; way, way_mask, strips_on, strips_off: which copies lose
+# their values (ina.protocol.strips). Mode "roce": dst_mac, dst_addr, src_port, dest_qp,
 # segment_mask (packets of a message, a power of two, less one). Mode "transparent": the row of a
 # worker is of its flow to the next one: src_mac, src_addr, dst_mac, dst_addr, src_port, dest_qp,
 # first_psn, lane_shift (each 2^lane_shift-th chunk is on the connection), segment_mask,

@@ -13,7 +13,8 @@ some wait for what never comes:
   heard of its owner for a while. A late copy claims it for that while at most.
 
 Who is put out of a slot loses nothing: the packet that takes it over leaves as the sum that was
-there. So a job that is more important may have less patience than others.
+there, whether it has values or not. So a job that is more important may have less patience than
+others.
 
 Whose slot is taken keeps it; but the slot tells its owner that another wanted it (WANTED), in the
 sum that leaves it and so in the result. Only a sum that still gathers can be told: mostly one that
@@ -73,7 +74,7 @@ def share(
     slot.stamp_us = (now_us - claims.lead_us) % STAMP_MODULUS
     if not is_own:
         is_open = slot.bitmap not in (0, owner_bits)
-        if owner_bits and is_open and slot.said and part.values and part.bitmap != all_bits:
+        if owner_bits and is_open and slot.said and part.bitmap != all_bits:
             return Outcome.EVICTED, slot.bitmap
         slot.overwrite(part)
     elif slot.owner == part.tag:

@@ -20,6 +20,8 @@ A contribution may be of several workers at once: of a switch that sums for them
 Then it counts if none of them is in, or if all who are in are among them.
 
 In mode `stream` the last word of a packet is no value: of the words there the slot keeps the least.
+
+Nothing of this looks at values, so a round may have packets without any (``spec.Shape``).
 """
 
 from __future__ import annotations
@@ -81,7 +83,7 @@ class Tag:
 class Contribution:
     """Some workers' part of a chunk, or one's: ``bitmap`` has a bit of each; ``values`` are int32.
 
-    They are empty where the packet has none.
+    They are empty where the packet has none: its round has none, or its worker gives none to it.
     """
 
     tag: Tag
@@ -92,7 +94,7 @@ class Contribution:
     digest: int = 0
     check: int = 0
     said: tuple[int, ...] = ()
-    """What all packets of the round say alike: slot, exponent, value type."""
+    """What all packets of the round say alike: slot, exponent, value type; empty: no values."""
     is_stream: bool = False
     """Whether the last of ``values`` is `next`: what its worker would have follow."""
 
@@ -115,7 +117,7 @@ class Slot:
     stamp_us: int = 0
     """Where slots are shared: when the owner was last heard of, 32 bits of any clock."""
     said: tuple[int, ...] = ()
-    """And what the packets of its round say; empty: they have no values."""
+    """And what the packets of its round say."""
 
     def contribute(self, part: Contribution, all_bits: int) -> Outcome:
         """Counts one admitted contribution; ``all_bits`` has the bit of each worker of the job."""
@@ -150,7 +152,7 @@ class Slot:
         self.digest = part.digest
         self.check = part.check
         self.values = part.values or (0,) * len(self.values)
-        self.said = part.said if part.values else ()
+        self.said = part.said
 
     def add(self, part: Contribution) -> None:
         """Adds one of workers that are not in."""

@@ -6,6 +6,9 @@ hands down what comes back. Its children are workers, or switches like itself; i
 A job has slots of its own there (mode `pool`), or claims slots that it shares (`shared`); in mode
 `stream` the last word of its packets is the number of a block, of which the least stays.
 
+In rounds of another shape than SUM some packets have no values. What leaves then has the slot's,
+whatever the packet brought, but for copies that lose them again on their way (``strips``).
+
 It is the oracle that the compiled P4 program is compared with, so it is written for reading: one
 method a step, in the order of the P4 controls. Addresses are numbers as they stand in the packet.
 """
@@ -35,10 +38,12 @@ from ina.protocol.spec import (
     DropReason,
     Flag,
     Kind,
+    Shape,
     ValueType,
     path_mask,
     path_of,
 )
+from ina.protocol.strips import KEEPS, Strips
 
 ALONE = (Outcome.COLLISION, Outcome.BYPASSED, Outcome.LATE, Outcome.MISSED)
 """Outcomes of contributions that go up as they came."""
@@ -74,6 +79,7 @@ class Parent:
     level: int  # of this switch: 1 if its children are workers
     path_mask: int  # the bits of a path that say to which child of this switch it leads
     ways: tuple[int, ...]  # those bits, by index of the children
+    strips: Strips = KEEPS  # which sums go up without values
 
     @classmethod
     def above(cls, at: Attachment, way: tuple[int, ...], level: int, children: int) -> Parent:
@@ -100,6 +106,7 @@ class ModelJob:
         None  # None: its slots are its own; else they are shared, below `parent`
     )
     is_stream: bool = False  # the last word of a packet is no value (slot_model.add_block)
+    strips: tuple[Strips, ...] = ()  # by child: which results it gets without values; empty: none
 
     @property
     def all_bits(self) -> int:
@@ -109,6 +116,10 @@ class ModelJob:
     def bits_of(self, child: int) -> int:
         """Those that a child stands for."""
         return self.bits[child] if self.bits else 1 << child
+
+    def strips_of(self, worker: int) -> Strips:
+        """Of the copies that name this one. Who shares a copy may want it."""
+        return self.strips[worker] if self.strips and worker != ALL_WORKERS else KEEPS
 
     @property
     def receivers(self) -> tuple[tuple[int, Attachment], ...]:
@@ -152,6 +163,7 @@ class SwitchModel:
 
     ``gathers``: the flags that its slots collect; the program of mode pool knows fewer.
     ``expands``: whether it knows of contributions with the last word alone, as mode stream's does.
+    ``shapes``: whether it knows of another one than SUM.
     """
 
     def __init__(
@@ -161,8 +173,10 @@ class SwitchModel:
         *,
         gathers: Flag = STICKY_FLAGS,
         expands: bool = False,
+        shapes: bool = True,
     ) -> None:
         self.gathers = gathers
+        self.shapes = shapes
         self.values_per_packet = values_per_packet
         self.value_counts = (0, values_per_packet, *((1,) if expands else ()))
         self.slots_total = slots
@@ -265,6 +279,7 @@ class SwitchModel:
         """Processes a child's contribution. Raises Dropped."""
         flags = (header.flags | (Flag.ECN if congested else NO_FLAGS)) & self.gathers
         header, values = self.expand(header, values)
+        said = (header.slot, header.exponent, header.value_type)
         part = Contribution(
             Tag(job.epoch, header.seq),
             self._whose(job, header),
@@ -273,7 +288,7 @@ class SwitchModel:
             values,
             header.digest,
             header.check,
-            (header.slot, header.exponent, header.value_type),
+            said if values or self._is_shaped(header) else (),
             job.is_stream,
         )
         if job.claims is not None:
@@ -322,10 +337,9 @@ class SwitchModel:
         if outcome in ALONE:
             marks |= Flag.COLLISION if outcome is Outcome.COLLISION else NO_FLAGS
             told = replace(header, flags=part.flags | marks)
-            return [_up(job, told, part.values, held)]
-        told = _with_sum(header, slot)
-        values = slot.values[: header.value_count]
-        return [_up(job, replace(told, flags=told.flags | marks), values, held)]
+            return [self._go_up(job, told, part.values, held)]
+        told, values = self._with_sum(header, slot)
+        return [self._go_up(job, replace(told, flags=told.flags | marks), values, held)]
 
     def admit(self, sender: Attachment, header: Header) -> ModelJob:
         """Returns the job if it is its child's contribution, or the result of its parent."""
@@ -386,7 +400,8 @@ class SwitchModel:
             child = job.parent.ways.index(way)
             receivers = ((child, job.workers[child]),)
         for worker, to in receivers:
-            yield Departure(to, replace(header, worker=worker), values)
+            copy = Departure(to, replace(header, worker=worker), values)
+            yield self.stripped(copy, job.strips_of(worker))
 
     def _distribute(
         self, outcome: Outcome, job: ModelJob, slot: Slot, header: Header
@@ -397,10 +412,9 @@ class SwitchModel:
         """
         if outcome is Outcome.ABSORBED:
             return
-        values = slot.values[: header.value_count]
-        told = _with_sum(header, slot)
+        told, values = self._with_sum(header, slot)
         if job.parent is not None:
-            yield _up(job, told, values, 1 << job.parent.worker)
+            yield self._go_up(job, told, values, 1 << job.parent.worker)
             return
         receivers = job.receivers
         if outcome is Outcome.REPLAY:  # never shared: the others have what it has lost
@@ -408,10 +422,34 @@ class SwitchModel:
             told = replace(told, flags=told.flags | Flag.REPLAY)
         for worker, to in receivers:
             result = replace(told, kind=Kind.RESULT, worker=worker, contributors=slot.bitmap)
-            yield Departure(to, result, values)
+            yield self.stripped(Departure(to, result, values), job.strips_of(worker))
+
+    def stripped(self, copy: Departure, strips: Strips) -> Departure:
+        """As it gets to its receiver: whole, or its header alone."""
+        is_whole = len(copy.values) == self.values_per_packet
+        if not (is_whole and strips.take(copy.header.path, copy.header.shape)):
+            return copy
+        return Departure(copy.to, replace(copy.header, value_count=0), ())
+
+    def _is_shaped(self, header: Header) -> bool:
+        """Whether its round's packets may lack values that its sum has."""
+        return self.shapes and header.shape != Shape.SUM
+
+    def _with_sum(self, header: Header, slot: Slot) -> tuple[Header, tuple[int, ...]]:
+        """The packet with what the slot has gathered. Where all give values, one that has none is
+        of a round that has none."""
+        count = self.values_per_packet if self._is_shaped(header) else header.value_count
+        return replace(_gathered(header, slot), value_count=count), slot.values[:count]
+
+    def _go_up(
+        self, job: ModelJob, header: Header, values: tuple[int, ...], held: int
+    ) -> Departure:
+        """The same of :func:`_up`, as it gets there."""
+        assert job.parent is not None
+        return self.stripped(_up(job, header, values, held), job.parent.strips)
 
 
-def _with_sum(header: Header, slot: Slot) -> Header:
+def _gathered(header: Header, slot: Slot) -> Header:
     """The packet with what the slot has gathered besides the values."""
     return replace(
         header,
@@ -431,10 +469,12 @@ def _up(job: ModelJob, header: Header, values: tuple[int, ...], held: int) -> De
 
 
 def _evicted(owner: ModelJob, header: Header, slot: Slot) -> Departure:
-    """The sum in a slot, in the packet of whoever takes it over. Nobody asks for its result."""
+    """The sum in a slot, in the packet of whoever takes it over. Nobody asks for its result; and
+    whose chunk it is the slot does not know, so those get its values, too, who do not want them."""
     where, exponent, value_type = slot.said
     told = replace(
-        _with_sum(header, slot),
+        _gathered(header, slot),
+        value_count=len(slot.values),
         flags=slot.flags | Flag.WANTED,
         job=owner.number,
         epoch=owner.epoch % (1 << EPOCH_BITS),
@@ -444,6 +484,6 @@ def _evicted(owner: ModelJob, header: Header, slot: Slot) -> Departure:
         value_type=ValueType(value_type),
         path=(1 << PATH_BITS) - 1,
         copy=0,
-        shape=0,
+        shape=Shape.SUM,
     )
     return _up(owner, told, slot.values, slot.bitmap)

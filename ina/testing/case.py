@@ -17,6 +17,9 @@ from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame, is_udp, parse
 from ina.testing.state import job_counters, own_address
 
+_OTHER_HEADERS_BYTES = 16
+"""More than there is before a frame for the controller; fewer than of values."""
+
 
 @dataclass(frozen=True)
 class Arrival:
@@ -32,6 +35,11 @@ class Arrival:
     def gives(self, *out: PortFrame) -> Arrival:
         """The same arrival, and what must leave."""
         return Arrival(self.port, self.frame, out)
+
+    @property
+    def grows(self) -> bool:
+        """Whether what leaves has values, and what has come had none."""
+        return any(len(data) > len(self.frame) + _OTHER_HEADERS_BYTES for _, data in self.out)
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,9 @@ class Case:
         """Why the case cannot run on a device; empty: it can."""
         if self.mode not in (names.DEFAULT_MODE, device.mode):
             return f"{device.name} runs the program of mode {device.mode}"
-        for ability in sorted(self.needs - device.abilities, key=lambda need: need.name):
+        grows = any(isinstance(step, Arrival) and step.grows for step in self.steps)
+        needs = self.needs | ({Ability.GROWTH} if grows else set())
+        for ability in sorted(needs - device.abilities, key=lambda need: need.name):
             return f"{device.name} does not have {ability.value}"
         for step in self.steps:
             if not isinstance(step, Arrival):

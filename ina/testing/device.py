@@ -19,6 +19,7 @@ class Ability(Enum):
     ANY_FRAME = "frames of any length"  # a network card sends no frame below 14 bytes
     STEADY_QUEUES = "queues whose depth does not depend on timing"
     CPU_PORT = "packet-in and packet-out"
+    GROWTH = "room behind each frame for values that it came without"
 
 
 class Device(Protocol):

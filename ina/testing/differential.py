@@ -23,7 +23,7 @@ from ina.testing.case import (
     run_case,
     shown,
 )
-from ina.testing.device import Device, by_port
+from ina.testing.device import Ability, Device, by_port
 from ina.testing.frames import PortFrame
 from ina.testing.ordinary import ordinary_frame, ordinary_state
 from ina.testing.state import counters_of, job_state, own_address
@@ -88,7 +88,8 @@ class Comparison:
         """Compares one episode, counters at its end."""
         rng = random.Random(f"{self.seed}/{number}")
         jobs = make_jobs(rng, list(SIZES), list(SLOTS), self.device.mode)
-        traffic = Traffic(rng, self.values, jobs)
+        grows = Ability.GROWTH in self.device.abilities
+        traffic = Traffic(rng, self.values, jobs, grows=grows)
         of_jobs = [item for job in jobs for item in job_state(job)]
         self._wrapping = WRAPPINGS[modes.of(self.device.mode).framing].of(of_jobs)
         said = map(self._wrapping.item, (own_address(), *of_jobs))

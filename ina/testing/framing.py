@@ -62,6 +62,8 @@ class Framing(Protocol):
 
     sender: tuple[str, ...]
     """The keys of the table of members that say which sender it is behind an address."""
+    has_shapes: bool
+    """Whether rounds of its packets may have another shape than SUM."""
 
     def may_be_its(self, data: bytes) -> bool:
         """Whether a frame is one of these, if an address of the switch's is its destination."""
@@ -114,6 +116,7 @@ class UdpFraming:
 
     udp_port = UDP_PORT
     sender: tuple[str, ...] = ("src_port",)
+    has_shapes = True
 
     def may_be_its(self, data: bytes) -> bool:
         """To its port."""
@@ -182,6 +185,7 @@ class RoceFraming(UdpFraming):
 
     udp_port = ROCE_UDP_PORT
     sender: tuple[str, ...] = ("dest_qp",)
+    has_shapes = False
     sends: tuple[Opcode, ...] = UC_SENDS
 
     def opened(self, data: bytes) -> Frame | None:

@@ -29,7 +29,7 @@ from ina.testing.frames import (
     PortFrame,
 )
 from ina.testing.framing import FRAMINGS
-from ina.testing.model_tables import Tables, sender_number
+from ina.testing.model_tables import Tables, sender_number, strips_of
 
 DROP_PORT = 511
 _IPV4 = b"\x08\x00"
@@ -67,7 +67,11 @@ class ModelDevice:
         self._framing = FRAMINGS[mode.framing]
         self._tables = Tables(self._framing.sender)
         self._model = SwitchModel(
-            names.SLOTS_TOTAL, values, gathers=mode.gathers, expands=mode.is_stream
+            names.SLOTS_TOTAL,
+            values,
+            gathers=mode.gathers,
+            expands=mode.is_stream,
+            shapes=self._framing.has_shapes,
         )
         self._member: dict[str, int] = {}  # parameters of the row of who sent what is processed
         self._params: dict[int, dict[str, int]] = {}  # of the job table, by job number
@@ -190,7 +194,8 @@ class ModelDevice:
         """A result to the replicas of the job's group, or to one child; or a sum to the parent.
 
         The model knows no groups, so to it no worker shares. What copies there are is the group's
-        matter here: instance r names worker r - 1, and 256 the number that stands for all.
+        matter here: instance r names worker r - 1, and 256 the number that stands for all. Nor does
+        it know which are stripped: their rows say it.
         """
         if _is_to_all(departures):
             copies = self._tables.group(self._params[job]["group"])
@@ -228,7 +233,9 @@ class ModelDevice:
         row = self._tables.hit(names.RECEIVERS, key, length)
         if row is None:
             return None
-        to, header = dict(row.params), departure.header
+        to = dict(row.params)
+        departure = self._model.stripped(departure, strips_of(to))
+        header = departure.header
         if receiver == PARENT:
             own = self._params[whose]
             header = replace(

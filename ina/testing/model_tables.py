@@ -12,6 +12,7 @@ from operator import or_
 from ina.p4 import names
 from ina.protocol.shared_model import Claims
 from ina.protocol.spec import Kind
+from ina.protocol.strips import KEEPS, Strips
 from ina.protocol.switch_model import Attachment, ModelJob, Parent
 from ina.tables.values import (
     AnyItem,
@@ -201,6 +202,14 @@ class Tables:
 def sender_number(parts: tuple[int, ...]) -> int:
     """What names a sender behind an address, as one number: of a socket, its port."""
     return reduce(lambda number, part: number << 32 | part, parts)
+
+
+def strips_of(params: Mapping[str, int]) -> Strips:
+    """What a row of receivers says; nothing, where its program has no shapes."""
+    if "way_mask" not in params:
+        return KEEPS
+    way = params["way"], params["way_mask"]
+    return Strips(*way, on=params["strips_on"], off=params["strips_off"])
 
 
 def _claims(row: Entry) -> Claims | None:

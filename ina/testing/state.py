@@ -11,6 +11,7 @@ from ipaddress import IPv4Address
 from ina.p4 import names
 from ina.protocol.addresses import multicast_mac_of
 from ina.protocol.spec import ALL_WORKERS, PARENT, Kind
+from ina.protocol.strips import Strips
 from ina.protocol.switch_model import EPOCH_BITS, Attachment, ModelJob, Parent
 from ina.tables.values import AnyItem, Counter, CounterRef, Entry, EntryCounter, Group, MatchValue
 from ina.testing.frames import SWITCH_IPV4
@@ -116,7 +117,7 @@ def parent_entry(job: ModelJob, parent: Parent) -> Entry:
 
 def parent_receiver_entry(job: ModelJob, parent: Parent) -> Entry:
     """Says where the job's sums go up to."""
-    return _receiver(job, PARENT, parent.at)
+    return _receiver(job, PARENT, parent.at, parent.strips)
 
 
 def child_entries(job: ModelJob, parent: Parent) -> tuple[Entry, ...]:
@@ -158,16 +159,15 @@ def _member_match(
 def receiver_entry(job: ModelJob, worker: int) -> Entry:
     """Says where the worker's results go; with ALL_WORKERS, where those that are shared go."""
     at = dict(job.receivers)[worker] if worker == ALL_WORKERS else job.workers[worker]
-    return _receiver(job, worker, at)
+    return _receiver(job, worker, at, job.strips_of(worker))
 
 
-def _receiver(job: ModelJob, worker: int, at: Attachment) -> Entry:
-    return Entry(
-        names.RECEIVERS,
-        (("job", job.number), ("worker", worker)),
-        names.ADDRESS,
-        (("dst_mac", receiver_mac(at)), ("dst_addr", at.ipv4), ("dst_port", at.udp_port)),
-    )
+def _receiver(job: ModelJob, worker: int, at: Attachment, strips: Strips) -> Entry:
+    reached = ("dst_mac", receiver_mac(at)), ("dst_addr", at.ipv4), ("dst_port", at.udp_port)
+    way = ("way", strips.way), ("way_mask", strips.way_mask)
+    stripped = ("strips_on", strips.on), ("strips_off", strips.off)
+    match = (("job", job.number), ("worker", worker))
+    return Entry(names.RECEIVERS, match, names.ADDRESS, (*reached, *way, *stripped))
 
 
 def forward(dst_mac: int, port: int) -> Entry:

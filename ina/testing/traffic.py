@@ -23,8 +23,10 @@ from ina.protocol.spec import (
     VERSION,
     Flag,
     Kind,
+    Shape,
     ValueType,
 )
+from ina.protocol.strips import Strips
 from ina.protocol.switch_model import EPOCH_BITS, Attachment, ModelJob, Parent, Sharing
 from ina.testing.frames import CE, PAYLOAD_OFFSET, Frame, PortFrame, without_udp_checksum
 from ina.testing.mutations import MUTATIONS, mutate_header
@@ -91,13 +93,28 @@ def make_jobs(
         sharing, parent = None, None
         if modes.of(mode).has_trees:
             sharing, parent = _sharing(rng, number, size), _parent(rng, number, size)
-        jobs.append(ModelJob(number, epoch, first_slot, count, workers, sharing, parent))
+        job = ModelJob(number, epoch, first_slot, count, workers, sharing, parent)
+        jobs.append(_stripping(job))
         first_slot += count
     if modes.of(mode).slots_shared(0):
         return [_claiming(rng, _of_sets(rng, job), first_slot) for job in jobs]
     if modes.of(mode).is_stream:
         return [replace(job, is_stream=rng.random() < 0.7) for job in jobs]
     return jobs
+
+
+def _stripping(job: ModelJob) -> ModelJob:
+    """With rows that strip copies of any shape, on ways of a few bits anywhere in the path."""
+    rng = random.Random(job.epoch)  # of its own: seeds mean what they meant without it
+
+    def some() -> Strips:
+        mask = rng.getrandbits(PATH_BITS) & rng.getrandbits(PATH_BITS) & rng.getrandbits(PATH_BITS)
+        sums_too = 1 if rng.random() < 0.1 else 0
+        on, off = (rng.getrandbits(4) & ~1 | sums_too for _ in range(2))
+        return Strips(rng.getrandbits(PATH_BITS) & mask, mask, on, off)
+
+    parent = job.parent and replace(job.parent, strips=some())
+    return replace(job, parent=parent, strips=tuple(some() for _ in job.workers))
 
 
 def _claiming(rng: random.Random, job: ModelJob, first_slot: int) -> ModelJob:
@@ -150,8 +167,12 @@ def _parent(rng: random.Random, number: int, size: int) -> Parent | None:
 class Traffic:
     """What arrives at the switch. The same seed gives the same packets, given the same results."""
 
-    def __init__(self, rng: random.Random, values: int, jobs: list[ModelJob]) -> None:
+    def __init__(
+        self, rng: random.Random, values: int, jobs: list[ModelJob], *, grows: bool = True
+    ) -> None:
+        """``grows``: some packets are without values and leave with some."""
         self.rng = rng
+        self.grows = grows
         self.checks = random.Random(values)  # of its own: seeds mean what they meant without it
         self.values = values
         self.jobs = {job.number: self._live(job) for job in jobs}
@@ -194,7 +215,7 @@ class Traffic:
             job=live.job.number,
             epoch=live.job.epoch % (1 << EPOCH_BITS),
             worker=worker,
-            shape=rng.getrandbits(4),
+            shape=self._shape(seq, rng.getrandbits(4)),
             slot=seq % live.job.slots,
             value_type=rng.choice(list(ValueType)),
             value_count=0 if (seq * 2654435761) % 16 == 0 else self.values,
@@ -207,7 +228,11 @@ class Traffic:
             path=self._path(live.job, worker),
             copy=rng.getrandbits(2),
         )
-        if live.job.is_stream and header.value_count and self.checks.random() < 0.4:
+        if header.value_count == 0 and not self.grows:
+            header = replace(header, shape=Shape.SUM)
+        elif header.shape != Shape.SUM and self.grows and self.checks.random() < 0.6:
+            header = replace(header, value_count=0)  # its worker has none to give
+        if live.job.is_stream and self.grows and header.value_count and self.checks.random() < 0.4:
             header = replace(header, value_count=1)  # a block of zeros
         if live.job.claims is not None and self.checks.random() < 0.8:
             header = replace(header, flags=flags & ~Flag.RESEND, copy=0)  # resends take sums away
@@ -218,6 +243,13 @@ class Traffic:
         tos = CE if rng.random() < 0.03 else rng.choice((0, 1, 2, 0xB8))
         frame = Frame(payload, at.ipv4, at.udp_port, tos=tos, identification=rng.getrandbits(16))
         return at.port, frame.build()
+
+    def _shape(self, seq: int, other: int) -> int:
+        """Most often the same of all packets of a chunk."""
+        if self.checks.random() < 0.05:
+            return other
+        shapes = (Shape.SUM, Shape.SUM, Shape.SUM, Shape.SCATTER, Shape.GATHER, Shape.GATHER, 3)
+        return shapes[(seq * 2246822519 >> 9) % len(shapes)]
 
     def _whose(self, job: ModelJob, worker: int) -> int:
         """Of a child that is a set, often all of it; sometimes others, too."""

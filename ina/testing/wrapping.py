@@ -205,6 +205,8 @@ class InSends:
             return structs.replace(item, match=renamed, params=(*item.params, ("queue", QUEUE)))
         if item.table == names.RECEIVERS:
             port = params.pop("dst_port")
+            for of_shapes in ("way", "way_mask", "strips_on", "strips_off"):
+                params.pop(of_shapes, None)  # SUM alone has packets in SENDs
             params |= {"src_port": self.flow(port), "dest_qp": self.worker_qp(port)}
             params["segment_mask"] = 0
             return structs.replace(

@@ -143,8 +143,8 @@ def test_the_cases_reach_every_drop_reason_and_every_outcome() -> None:
         *("job_missed", "job_evictions"),
     }
     assert Counter(getattr(it, "MODE", "") for it in TOPICS) == {
-        "": 9,
-        names.SHARED: 4,
+        "": 10,
+        names.SHARED: 5,
         names.STREAM: 1,
         names.ROCE: 1,
         names.TRANSPARENT: 1,

@@ -13,11 +13,14 @@ from ina.controller.job import Job
 from ina.controller.switches.plan import epoch_mark
 from ina.p4 import compiled, names
 from ina.protocol.peer import Peer
-from ina.protocol.spec import Kind
+from ina.protocol.spec import Kind, index_bits
 from ina.tables.values import Entry, Group
 from ina.trees.endpoint import Endpoint
 from ina.trees.slots import SlotRange
 from tests.worlds.fakes.switches import job_at, plan_here
+
+OF_WORKERS = (("strips_on", 0b100), ("strips_off", 0b010))
+"""An owner gets no values of a GATHER, and others get none of a SCATTER."""
 
 
 def two_workers() -> Job:
@@ -34,13 +37,19 @@ def test_a_job_of_two_workers() -> None:
             names.RECEIVERS,
             (("job", 7), ("worker", 0)),
             names.ADDRESS,
-            (("dst_mac", 0x0200_0A00_0001), ("dst_addr", 0x0A00_0001), ("dst_port", 4000)),
+            (
+                *(("dst_mac", 0x0200_0A00_0001), ("dst_addr", 0x0A00_0001), ("dst_port", 4000)),
+                *(("way", 0), ("way_mask", 0xC00), *OF_WORKERS),
+            ),
         ),
         Entry(
             names.RECEIVERS,
             (("job", 7), ("worker", 1)),
             names.ADDRESS,
-            (("dst_mac", 0x0A0B_0C0D_0E0F), ("dst_addr", 0x0A00_0002), ("dst_port", 4001)),
+            (
+                *(("dst_mac", 0x0A0B_0C0D_0E0F), ("dst_addr", 0x0A00_0002), ("dst_port", 4001)),
+                *(("way", 0x400), ("way_mask", 0xC00), *OF_WORKERS),
+            ),
         ),
     )
     admit = Entry(
@@ -121,6 +130,7 @@ def test_who_shares_a_copy(
 ) -> None:
     plan = plan_here(workers_at(places))
     assert plan.groups[0] == Group(0x4007, replicas)
+    bits = index_bits(len(places), is_root=True)
     unicast = tuple(
         Entry(
             names.RECEIVERS,
@@ -130,6 +140,9 @@ def test_who_shares_a_copy(
                 ("dst_mac", 0x0200_0A00_0001 + rank),
                 ("dst_addr", 0x0A00_0001 + rank),
                 ("dst_port", 4000 + rank),
+                ("way", rank << 12 - bits),
+                ("way_mask", 0x1000 - (1 << 12 - bits)),
+                *OF_WORKERS,
             ),
         )
         for rank in range(len(places))
@@ -139,7 +152,10 @@ def test_who_shares_a_copy(
         (("job", 7), ("worker", 255)),
         names.ADDRESS,
         # RFC 1112: 23 bits of the address, of 28 that tell groups apart.
-        (("dst_mac", 0x0100_5E7F_0107), ("dst_addr", 0xEFFF_0107), ("dst_port", 17761)),
+        (
+            *(("dst_mac", 0x0100_5E7F_0107), ("dst_addr", 0xEFFF_0107), ("dst_port", 17761)),
+            *(("way", 0), ("way_mask", 0), ("strips_on", 0), ("strips_off", 0)),
+        ),
     )
     is_shared = any(instance == 256 for _, instance in replicas)
     assert plan.stages[0] == (plan.groups[0], *unicast, *([shared] if is_shared else []))

@@ -56,7 +56,10 @@ PARAMETERS = {
     names.ADMIT_PARENT: [],
     names.OURS: [],
     names.TO_CHILD: ["port/9", "worker/8"],
-    names.ADDRESS: ["dst_mac/48", "dst_addr/32", "dst_port/16"],
+    names.ADDRESS: [
+        *("dst_mac/48", "dst_addr/32", "dst_port/16"),
+        *("way/24", "way_mask/24", "strips_on/4", "strips_off/4"),
+    ],
     names.MARK_ABOVE: ["packets/19"],
     names.ROUTE: ["port/9", "src_mac/48", "dst_mac/48"],
     names.FORWARD: ["port/9"],

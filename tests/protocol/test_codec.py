@@ -42,7 +42,7 @@ def test_wire_bytes_are_as_documented() -> None:
         copy=0x1E,
     )
     assert encode(header, [1, -2]).hex(" ") == (
-        "42 11 02 03 04 05 06 78 09 0a 30 02 0b 0c 0d 0e 0f 10 11 12 13 14 15 16 17 18 19 1a"
+        "52 11 02 03 04 05 06 78 09 0a 30 02 0b 0c 0d 0e 0f 10 11 12 13 14 15 16 17 18 19 1a"
         " 1b 1c 1d 1e 00 00 00 01 ff ff ff fe"
     )
 

@@ -48,11 +48,11 @@ import json
 from ina.protocol import spec
 spec.FIELDS = tuple(
     new for field in spec.FIELDS
-    for new in ((spec.Field("shape", 3, "who"), spec.Field("last", 1, "it ends"))
-                if field.name == "priority" else (field,)))
+    for new in ((spec.Field("colour", 7, "any"), spec.Field("last", 1, "it ends"))
+                if field.name == "next_exponent" else (field,)))
 from ina.protocol import emit
 from ina.protocol.emit import markdown
-page = markdown.replace_block((emit.ROOT / emit.PAGE).read_text())
+page = markdown.render()
 print(json.dumps({emit.PAGE: page, **{path: render() for path, render in emit.TARGETS.items()}}))
 """
 
@@ -64,12 +64,12 @@ def test_a_header_field_is_one_row_of_the_table() -> None:
     texts: dict[str, str] = json.loads(done.stdout)
     assert texts.keys() == {*emit.TARGETS, emit.PAGE}
     for path, text in texts.items():
-        assert "shape" in text, path
+        assert "colour" in text, path
         assert "last" in text, path
-        assert "priority" not in text.replace("priority class", ""), path
+        assert "next_exponent" not in text, path
     made: dict[str, Any] = {}
     exec(texts["ina/protocol/generated/header_fields.py"], made)
-    assert (made["HeaderFields"](shape=5).shape, made["HeaderFields"]().last) == (5, 0)
+    assert (made["HeaderFields"](colour=5).colour, made["HeaderFields"]().last) == (5, 0)
 
 
 def test_check_command() -> None:

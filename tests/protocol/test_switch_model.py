@@ -125,7 +125,7 @@ STRANGER = Attachment(port=0, ipv4=WORKERS[0].ipv4, udp_port=1)
         (WORKERS[0], encode(header(0, value_count=1), [1]), DropReason.MALFORMED),
         (WORKERS[0], b"\x11" + encode(header(0), [1, 2])[1:], DropReason.VERSION),
         (WORKERS[0], b"\x11" + encode(header(0), [1, 2])[1:-4], DropReason.MALFORMED),
-        (WORKERS[0], b"\x4f" + encode(header(0), [1, 2])[1:], DropReason.KIND),
+        (WORKERS[0], b"\x5f" + encode(header(0), [1, 2])[1:], DropReason.KIND),
         (WORKERS[0], encode(header(0, kind=Kind.CONTROL), [1, 2]), DropReason.KIND),
         (WORKERS[0], encode(header(0, kind=Kind.RESULT), [1, 2]), DropReason.MEMBER),
         (WORKERS[0], encode(header(0, job=6), [1, 2]), DropReason.JOB),

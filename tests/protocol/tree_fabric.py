@@ -79,11 +79,13 @@ class Fabric:
         node = self.tree[str(switch)]
         children = [*(WORKER + rank for rank in node.ranks), *node.ports]
         above = self.parents[switch]
-        parent = above is not None and Parent.above(
-            self.address(above, above), self.tree.way(node), self.tree.level(node), node.fan_in
-        )
+        parent = None
+        if above is not None:
+            worker, level = self.tree.way(node)[-1], self.tree.level(node)
+            ways = self.tree.path_mask(node), self.tree.children_ways(node)
+            parent = Parent(self.address(above, above), worker, level, *ways)
         at = tuple(self.address(child, self.next_hop(switch, child)) for child in children)
-        return ModelJob(1, epoch, FIRST_SLOT, slots, at, parent=parent or None)
+        return ModelJob(1, epoch, FIRST_SLOT, slots, at, parent=parent)
 
     def next_hop(self, switch: int, place: int) -> int:
         """The neighbour that a switch forwards to what is for a place."""

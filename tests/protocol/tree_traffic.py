@@ -9,7 +9,7 @@ from functools import cached_property
 from ina.protocol import serial
 from ina.protocol.codec import Header
 from ina.protocol.slot_model import CHECK_MODULUS, DIGEST_MODULUS, STICKY_FLAGS
-from ina.protocol.spec import MAX_WORKERS, NO_FLAGS, Flag, Kind, ValueType, path_of
+from ina.protocol.spec import NO_FLAGS, Flag, Kind, ValueType, path_of
 from ina.protocol.switch_model import EPOCH_BITS, Attachment
 from tests.protocol.tree_fabric import WORKER, Fabric
 
@@ -122,13 +122,22 @@ class Traffic:
 
     @cached_property
     def astray(self) -> tuple[int, ...]:
-        """Paths like worker 0's, but that at one level below the root they lead to nobody."""
+        """Paths like worker 0's, but that at one level below the root lead to nobody: where a
+        node's children leave an index to spare; else at the root, where they always do."""
         tree = self.fabric.tree
         first = tree.first_node(0)
-        way = (*tree.way(first), first.index_of_rank(0))
-        levels = range(1, len(way))
+        way, widths = (*tree.way(first), first.index_of_rank(0)), tree.widths(first)
+        nodes = [first]
+        while nodes[0].parent is not None:
+            nodes.insert(0, tree[nodes[0].parent])
+        spare = [
+            (level, (1 << width) - 1)
+            for level, (node, width) in enumerate(zip(nodes, widths, strict=True))
+            if len(way) > 1 and (1 << width) > node.fan_in
+        ]
         return tuple(
-            path_of((*way[:level], MAX_WORKERS - 1, *way[level + 1 :])) for level in levels
+            path_of((*way[:level], index, *way[level + 1 :]), widths)
+            for level, index in spare[1:] or spare
         )
 
     def strangers(self, epochs: int) -> Iterator[Packet]:

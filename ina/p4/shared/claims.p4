@@ -130,13 +130,13 @@ control Claims(inout headers_t hdr, inout ina_metadata_t meta) {
             stamp_used();
             RUN(claim)
 #ifdef MODE_EVICTS
-            if (hdr.values.isValid()) {
+            if (hdr.values.isValid() || hdr.ina.shape != INA_SHAPE_SUM) {
                 has_values();
             }
             read_said();
             find_former();
-            if (meta.age != 0 && meta.owner == meta.epoch && meta.has_values == 1
-                && meta.worker_bit != meta.full_bitmap) { // else it is a sum itself, or as short
+            if (meta.age != 0 && meta.owner == meta.epoch
+                && meta.worker_bit != meta.full_bitmap) { // else it is a sum itself
                 owners.apply();
             }
             if (meta.knows_owner == 1) {

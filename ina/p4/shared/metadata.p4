@@ -41,7 +41,7 @@ struct owner_t {
 #endif
 
 // And where it puts an owner's sum out: of the owner (Claims), and what its packets said: slot,
-// exponent, value_type, whether they have values.
+// exponent, value_type, whether their round has values.
 #ifdef MODE_EVICTS
 #define EVICTION_METADATA                                                                      \
     bit<1> evicts; bit<1> has_values; bit<1> knows_owner;                                      \

@@ -203,7 +203,7 @@ control Address(inout headers_t hdr, inout ina_metadata_t meta,
         hdr.ina.value_type = meta.said[7:4];
         hdr.ina.path = 0xFFFFFF;
         hdr.ina.copy = 0;
-        hdr.ina.priority = 0;
+        hdr.ina.shape = INA_SHAPE_SUM;
     }
 #endif
     action unaddressed() {

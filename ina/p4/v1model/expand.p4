@@ -6,7 +6,6 @@
 #ifndef INA_EXPAND_P4
 #define INA_EXPAND_P4
 
-#define WHOLE_UDP_BYTES (UDP_BYTES + INA_HEADER_BYTES + 4 * VALUES_PER_PACKET)
 #define ZERO_STEP(i, ...) hdr.values.v##i = 0;
 #define NEXT_STEP(i, ...) hdr.values.v##i = hdr.next_block.number;
 
@@ -17,8 +16,8 @@ control Expand(inout headers_t hdr, inout ina_metadata_t meta) {
         LAST_VALUE(NEXT_STEP)
         hdr.next_block.setInvalid();
         hdr.ina.value_count = VALUES_PER_PACKET;
-        hdr.udp.length_bytes = WHOLE_UDP_BYTES;
-        hdr.ipv4.total_bytes = IPV4_BYTES + WHOLE_UDP_BYTES;
+        hdr.udp.length_bytes = FULL_UDP_BYTES;
+        hdr.ipv4.total_bytes = FULL_IP_BYTES;
     }
 
     apply {

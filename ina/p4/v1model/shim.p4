@@ -167,6 +167,24 @@
 #define BY_ACCESS_VALUES(choice, take, join, read)
 #define RUN_JOIN(choice, join) join();
 #endif
+
+// Whether a packet that came without values leaves with those of the slot: where it completes its round,
+// repeats it or takes it along, if that is of another shape than SUM; and with an owner's sum that it puts out.
+#if defined(MODE_EVICTS)
+#define TAKES_SUM                                                                     \
+    (meta.evicts == 1 || (hdr.ina.shape != INA_SHAPE_SUM                              \
+                          && (meta.missing == 0 || meta.is_flush == 1)))
+#define RUN_CLEAR_BEHIND(clear) if (meta.evicts == 1) { clear(); }
+#else
+#define TAKES_SUM (hdr.ina.shape != INA_SHAPE_SUM && meta.missing == 0)
+#define RUN_CLEAR_BEHIND(clear)
+#endif
+#ifdef HAS_SHAPES
+#define RUN_FETCH(clear) if (TAKES_SUM) { make_room(); fetch_values(); RUN_CLEAR_BEHIND(clear) }
+#else
+#define RUN_FETCH(clear)
+#endif
+
 #define RUN_BY_ACCESS_VALUES(choice, take, join, read, clear) \
     if (hdr.values.isValid()) {                               \
         RUN_SWAP(choice)                                      \
@@ -177,8 +195,11 @@
         } else {                                              \
             read();                                           \
         }                                                     \
-    } else if (meta.access == ACCESS_TAKE) {                  \
-        clear();                                              \
+    } else {                                                  \
+        if (meta.access == ACCESS_TAKE) {                     \
+            clear();                                          \
+        }                                                     \
+        RUN_FETCH(clear)                                      \
     }
 
 #endif // INA_SHIM_P4

@@ -216,6 +216,7 @@ def _saved(layout: Layout) -> list[_Saved]:
     found = [("p->truncate", False)] if changed.length else []
     found += [("p->told_length", False)] if layout.plan.counts_length else []
     found += [(layout.field(ref, late=False), False) for ref in changed.fields]
+    found += [(layout.valid(name), False) for name in changed.validity]
     for name in changed.whole:
         if name in layout.program.stacks:
             found += [(layout.stack(name) + suffix, True) for suffix in ("", "_valid", "_next")]

@@ -24,6 +24,8 @@ class Changed:
     fields: tuple[FieldRef, ...]
     whole: tuple[str, ...]
     """Headers and stacks as a whole, with their validity."""
+    validity: tuple[str, ...]
+    """Headers that become invalid at most: what is in them stays."""
 
 
 def changed_by_egress(program: Program) -> Changed:
@@ -32,6 +34,7 @@ def changed_by_egress(program: Program) -> Changed:
     headers = program.headers
     whole = {headers[name].stack or name for name in _whole(program, done)}
     whole |= done.writes.names(Kind.FILL)
+    validity = done.writes.names(Kind.VALID) - whole
     kept = {(ref.header, ref.field) for refs in program.turns.field_lists.values() for ref in refs}
     fields = [
         field_ref(program, header, name)
@@ -45,7 +48,7 @@ def changed_by_egress(program: Program) -> Changed:
         )
     ]
     is_truncated = Place(Kind.TRUNCATION) in done.writes
-    return Changed(is_truncated, tuple(fields), tuple(sorted(whole)))
+    return Changed(is_truncated, tuple(fields), tuple(sorted(whole)), tuple(sorted(validity)))
 
 
 def counts_length(program: Program) -> bool:
@@ -57,7 +60,8 @@ def counts_length(program: Program) -> bool:
 
 def _whole(program: Program, done: Effects) -> set[str]:
     """Headers, elements of stacks, and those of which as much as an array changes."""
-    found = set(done.writes.whole | done.writes.names(Kind.VALID))
+    found = set(done.writes.whole)
+    found |= {name for name in done.writes.names(Kind.VALID) if program.headers[name].stack}
     of_arrays: Counter[str] = Counter()
     for header, field in done.writes.fields():
         header_type = program.headers[header].type

@@ -132,12 +132,11 @@ Match = tuple[int, int, int, int]
 
 def main_ingress(program: Program, path: ParserPath) -> MainIngress:
     """Ingress without what packets of the main path never do, or only few of them."""
-    parser = effects_of_parser(program)
-    changed = parser.then(effects(program, program.ingress)).writes
+    parser = effects_of_parser(program).writes
     valid = {
         name: name in path.offsets_bytes
         for name, header in program.headers.items()
-        if not header.metadata and not header.stack and Place(Kind.VALID, name) not in changed
+        if not header.metadata and not header.stack and Place(Kind.VALID, name) not in parser
     }
     parsed = _parsed_places(program, path)
     fields: dict[tuple[str, str], int] = {}
@@ -146,8 +145,8 @@ def main_ingress(program: Program, path: ParserPath) -> MainIngress:
         for key, (value, mask) in selected(program, path, state, case):
             if mask == (1 << key.width_bits) - 1:
                 fields[key.header, key.field] = value
-    known = _but(changed, fields)
-    block = specialise(program.ingress, Facts(valid, known))
+    lasting = _lasting(program, program.ingress, Facts(valid, _but(parser, fields)))
+    block = specialise(program.ingress, lasting)
     usual = usual_way(program, block, fields, partial(_gate, program))
     before: list[Expr] = []
     after: list[Expr] = []
@@ -166,20 +165,39 @@ def main_ingress(program: Program, path: ParserPath) -> MainIngress:
         else:
             after.append(condition)
     left = usual.rest[len(usual.given) :]
-    known = _but(changed, usual.known)
-    known |= _but(effects(program, left).writes, constants(usual.given))
+    known = _but(effects(program, usual.given).writes, usual.known) | constants(usual.given)
+    after_given = _lasting(program, left, Facts(lasting.valid, known))
     keys = (key.value for name in usual.gates for key in _keys(program, name))
     return MainIngress(
-        (*usual.given, *specialise(left, Facts(valid, known))),
+        (*usual.given, *specialise(left, after_given)),
         tuple(matches),
         tuple(before),
         tuple(after),
         usual.computed,
         usual.of_computed,
-        Facts(valid, usual.known),
+        Facts(lasting.valid, usual.known),
         tuple(Gate(name, _entry_actions(program, name)[0].index) for name in usual.gates),
         (*usual.conditions, *usual.computed, *usual.of_computed, *keys),
     )
+
+
+def _lasting(program: Program, block: Block, facts: Facts) -> Facts:
+    """Those of what holds before the block that it leaves as they are.
+
+    Statements that would change one stand often where no packet comes of which all are true. They
+    may stand there as long as nothing that is left of the block without them changes one.
+    """
+    while True:
+        changed = effects(program, specialise(block, facts)).writes
+        valid = {
+            name: is_there
+            for name, is_there in facts.valid.items()
+            if Place(Kind.VALID, name) not in changed
+        }
+        left = Facts(valid, _but(changed, facts.fields))
+        if left == facts:
+            return facts
+        facts = left
 
 
 def _selections(program: Program, path: ParserPath) -> list[Match]:

@@ -20,17 +20,20 @@ from ina.testing.cases import (
     multicast,
     roce,
     sets,
+    shaped_claims,
+    shapes,
     shared,
     slot_rows,
     stream,
     transparent,
     wanted,
 )
+from ina.testing.framing import FRAMINGS
 from ina.testing.wrapping import WRAPPINGS, said_of
 
 TOPICS = (
     *(slot_rows, merging, admission, malformed, multicast, shared, levels, forwarding, counters),
-    *(claims, flushes, sets, wanted, stream, roce, transparent),
+    *(shapes, claims, shaped_claims, flushes, sets, wanted, stream, roce, transparent),
 )
 """Those of one mode's program alone have its name as ``MODE``."""
 OF_TREES = (levels, shared)
@@ -40,13 +43,16 @@ OF_TREES = (levels, shared)
 @functools.cache
 def all_cases(values: int, mode: str = names.DEFAULT_MODE) -> tuple[Case, ...]:
     """Every case for a mode's build with ``values`` values a packet; their names are unique."""
-    wrapping = WRAPPINGS[modes.of(mode).framing]
+    framing = modes.of(mode).framing
+    wrapping, has_shapes = WRAPPINGS[framing], FRAMINGS[framing].has_shapes
     topics = [topic for topic in TOPICS if getattr(topic, "MODE", mode) == mode]
     own = [case for topic in topics if hasattr(topic, "MODE") for case in topic.cases(values)]
     of_all = [
         case
         for topic in topics
-        if not hasattr(topic, "MODE") and (modes.of(mode).has_trees or topic not in OF_TREES)
+        if not hasattr(topic, "MODE")
+        and (modes.of(mode).has_trees or topic not in OF_TREES)
+        and (has_shapes or topic is not shapes)
         for case in topic.cases(values)
     ]
     if not modes.of(mode).gathers & Flag.WANTED:

@@ -238,14 +238,9 @@ def odd_owners(values: int) -> Iterator[Case]:
             single.sends(0, 0, ones).gives(single.up(0, ones, contributors=0b1)),
             first.sends(0, 4, next_exponent=9),
             greedy.sends(0, 4, others),
-            first.sends(0, 8, next_exponent=9),
-            first.sends(1, 8, next_exponent=5),
-            first.sends(2, 8, next_exponent=7).gives(
-                first.up(8, contributors=0b111, next_exponent=9)
-            ),
         ),
         {
-            **tally(first, contributions=7, results=2),
+            **tally(first, contributions=4, results=1),
             **tally(greedy, contributions=2),
             **tally(single, contributions=1, results=1),
         },

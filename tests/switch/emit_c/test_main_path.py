@@ -11,7 +11,7 @@ import pytest
 from ina.bench.pipeline import install
 from ina.bench.pipeline_frames import CHUNKS, EPOCH, FRAME_HEADER_BYTES, Batch
 from ina.p4 import compiled, names
-from ina.protocol.spec import PARENT, UDP_PORT, Flag, Kind
+from ina.protocol.spec import HEADER_BYTES, PARENT, UDP_PORT, Flag, Kind
 from ina.switch.emit_c.emit import emit_c
 from ina.switch.ir import load_program
 from ina.switch.match import Exact
@@ -108,6 +108,7 @@ def test_main_path_and_general_path_agree(cache_dir: Path) -> None:
         plain.close()
 
 
+SCATTER_OR_GATHER, GATHER = 0b0110, 0b0100
 INNER_JOB, PARENT_PORT, PARENT_ADDR, PATH_MASK = 2, 30, 0x0A0000FE, 31
 
 
@@ -129,6 +130,7 @@ def install_inner(pipeline: Pipeline, workers: int) -> None:
     pipeline.insert(names.MEMBERS, [Exact(k) for k in key], names.ADMIT_PARENT, [])
     for receiver in (*range(workers), PARENT):
         to = [0x020000000001 + receiver, 0x0A000001 + receiver, 4000 + receiver]
+        to += [receiver & 3, 3, SCATTER_OR_GATHER, GATHER]
         pipeline.insert(names.RECEIVERS, [Exact(INNER_JOB), Exact(receiver)], names.ADDRESS, to)
     pipeline.set_multicast(group, [(worker + 1, worker + 1) for worker in range(workers)])
 
@@ -145,11 +147,30 @@ def to_inner(frame: bytearray, rng: random.Random) -> int | None:
     frame[at + 6] = 3
     frame[26:30] = PARENT_ADDR.to_bytes(4, "big")
     frame[34:36] = UDP_PORT.to_bytes(2, "big")
+    sum_up(frame)
+    return PARENT_PORT
+
+
+def shape_of(frame: bytearray, rng: random.Random) -> None:
+    """Makes the shape of its round another, the same for all of it; some have no values."""
+    at = FRAME_HEADER_BYTES
+    shape = int.from_bytes(frame[at + 12 : at + 16], "big") % 3
+    frame[at + 7] = frame[at + 7] & 0xF0 | shape
+    if shape == 0 or rng.random() < 0.3:
+        return
+    del frame[at + HEADER_BYTES :]
+    frame[at + 10 : at + 12] = (frame[at + 10] & 0xF0).to_bytes(1, "big") + b"\0"
+    frame[16:18] = (len(frame) - 14).to_bytes(2, "big")
+    frame[38:40] = (len(frame) - 34).to_bytes(2, "big")
+    sum_up(frame)
+
+
+def sum_up(frame: bytearray) -> None:
+    """Its IP header anew."""
     frame[24:26] = bytes(2)
     words = sum(int.from_bytes(frame[i : i + 2], "big") for i in range(14, 34, 2))
     words = (words & 0xFFFF) + (words >> 16)
     frame[24:26] = (0xFFFF - ((words & 0xFFFF) + (words >> 16))).to_bytes(2, "big")
-    return PARENT_PORT
 
 
 def mixed_frames(count: int, workers: int) -> list[tuple[int, bytes]]:
@@ -165,6 +186,8 @@ def mixed_frames(count: int, workers: int) -> list[tuple[int, bytes]]:
         frame, port = bytearray(batch.frames[rng.randrange(8), worker].tobytes()), worker + 1
         if rng.random() < 0.5:
             port = to_inner(frame, rng) or port
+        if rng.random() < 0.7:
+            shape_of(frame, rng)
         if rng.random() < 0.2:
             for _ in range(rng.randrange(1, 4)):
                 frame[rng.randrange(70)] = rng.randrange(256)

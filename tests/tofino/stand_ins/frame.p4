@@ -44,6 +44,7 @@ control FrameEgress(inout headers_t hdr, inout all_metadata_t all,
         leaves.enq_qdepth = standard_metadata.enq_qdepth;
         parsed.unused = 0;
         leave.drop_ctl = 0;
+        leave.mtu_trunc_len = 0;
         port.unused = 0;
         if (hdr.bridge.pass == PASS_RESULT || hdr.bridge.pass == PASS_SUM
             || hdr.bridge.pass == PASS_UP) {
@@ -62,6 +63,8 @@ control FrameEgress(inout headers_t hdr, inout all_metadata_t all,
         }
         if (leave.drop_ctl != 0) {
             mark_to_drop(standard_metadata);
+        } else if (leave.mtu_trunc_len != 0) {
+            truncate((bit<32>)leave.mtu_trunc_len);
         }
     }
 }

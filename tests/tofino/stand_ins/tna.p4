@@ -35,7 +35,8 @@ struct egress_intrinsic_metadata_from_parser_t {
 }
 
 struct egress_intrinsic_metadata_for_deparser_t {
-    bit<3> drop_ctl;
+    bit<3>  drop_ctl;
+    bit<14> mtu_trunc_len; // Tofino 2
 }
 
 struct egress_intrinsic_metadata_for_output_port_t {

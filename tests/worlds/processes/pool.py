@@ -145,7 +145,7 @@ class PoolJob:
             host, udp_port = worker.socket.getsockname()
             ip = int(ipaddress.IPv4Address(host))
             member = [worker.port, ip, udp_port, self.job, self.epoch, rank, Kind.CONTRIBUTION]
-            address = [worker.mac, ip, udp_port]
+            address = [worker.mac, ip, udp_port, 0, 0, 0, 0]
             entries.append(self._entry(MEMBERS, member, ADMIT_MEMBER, [1 << rank]))
             entries.append(self._entry(RECEIVERS, [self.job, rank], ADDRESS, address))
             group.replicas.add(egress_port=worker.port, instance=rank + 1)

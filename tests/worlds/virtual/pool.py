@@ -82,7 +82,7 @@ class Bench:
                     names.RECEIVERS,
                     [Exact(JOB), Exact(worker.rank)],
                     names.ADDRESS,
-                    [mac(worker.mac), ip(worker.addr), worker.udp_port],
+                    [mac(worker.mac), ip(worker.addr), worker.udp_port, 0, 0, 0, 0],
                 )
             )
         self.pipeline.set_multicast(GROUP, [(w.port, w.rank + 1) for w in self.workers])
