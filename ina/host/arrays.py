@@ -22,6 +22,16 @@ VALUE_TYPES: dict[np.dtype[Any], ValueType] = {
 }
 
 
+_DTYPES = {value_type: dtype for dtype, value_type in VALUE_TYPES.items()}
+_DTYPES[ValueType.BYTES] = np.dtype(np.uint8)
+
+
+def dtype_of(value_type: int) -> np.dtype[Any]:
+    """Return that of a tensor whose values are so on the wire."""
+    found = ValueType(value_type)
+    return _DTYPES[found if found is ValueType.BYTES else found.element]
+
+
 def value_type_of(dtype: np.dtype[Any]) -> ValueType:
     """Return the wire's type of a dtype; raise UnsupportedDtypeError for any other."""
     found = VALUE_TYPES.get(dtype)
@@ -49,18 +59,70 @@ def check_input(array: Array) -> ValueType:
     return value_type
 
 
+def check_bytes(array: Array, *, writes: bool = False) -> None:
+    """Raise unless the array is C-contiguous and has bytes that mean something elsewhere.
+
+    `writes`: and may be written to.
+    """
+    if not isinstance(array, np.ndarray):
+        raise InvalidArrayError(f"array: a numpy.ndarray is needed, got {type(array).__name__}")
+    if array.dtype.hasobject:
+        raise UnsupportedDtypeError(f"dtype {array.dtype}: objects are of this process alone")
+    if not array.flags.c_contiguous:
+        raise InvalidArrayError(f"array of shape {array.shape}: must be C-contiguous")
+    if writes and not array.flags.writeable:
+        raise InvalidArrayError("array: must be writeable")
+
+
+def parts_of(array: Array, ranks: int) -> Array:
+    """A view of shape (ranks, first dimension / ranks, ...), a part for each rank.
+
+    Raises InvalidArrayError: it has no such parts.
+    """
+    if array.ndim == 0 or array.shape[0] % ranks:
+        raise InvalidArrayError(
+            f"array of shape {array.shape}: its first dimension must be {ranks} parts of equal"
+            " length"
+        )
+    return array.reshape(ranks, array.shape[0] // ranks, *array.shape[1:])
+
+
 def prepare_output(array: Array, out: Array | None) -> Array:
     """Return where the result goes: `out` after checking it against `array`, or a new array."""
     if out is None:
         return np.empty_like(array, order="C", subok=False)
-    if not isinstance(out, np.ndarray):
-        raise InvalidArrayError(f"out: a numpy.ndarray is needed, got {type(out).__name__}")
-    if out.dtype != array.dtype or out.shape != array.shape:
-        raise InvalidArrayError(
-            f"out: is {out.dtype} {out.shape}, must be {array.dtype} {array.shape}"
-        )
-    if not out.flags.c_contiguous or not out.flags.writeable:
-        raise InvalidArrayError("out: must be C-contiguous and writeable")
+    _check_output(out, array.dtype, array.shape)
     if out.ctypes.data != array.ctypes.data and np.may_share_memory(out, array):
         raise InvalidArrayError("out: overlaps the input; it must be the same memory or apart")
     return out
+
+
+def prepare_part(array: Array, part: Array, out: Array | None) -> Array:
+    """The same of what is as large as one `part` of `array`."""
+    if out is None:
+        return np.empty_like(part, order="C", subok=False)
+    _check_output(out, part.dtype, part.shape)
+    if np.may_share_memory(out, array):
+        raise InvalidArrayError("out: overlaps the input; it must be apart")
+    return out
+
+
+def prepare_gathered(array: Array, ranks: int, rank: int, out: Array | None) -> Array:
+    """The same of what all ranks' arrays have room in, of which the own part may be `array`."""
+    shape = (ranks, *array.shape)
+    if out is None:
+        return np.empty(shape, array.dtype)
+    _check_output(out, array.dtype, shape)
+    is_own_part = array.ctypes.data == out.ctypes.data + rank * array.nbytes
+    if not is_own_part and np.may_share_memory(out, array):
+        raise InvalidArrayError("out: overlaps the input; it must be its own part's or apart")
+    return out
+
+
+def _check_output(out: Array, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    if not isinstance(out, np.ndarray):
+        raise InvalidArrayError(f"out: a numpy.ndarray is needed, got {type(out).__name__}")
+    if out.dtype != dtype or out.shape != shape:
+        raise InvalidArrayError(f"out: is {out.dtype} {out.shape}, must be {dtype} {shape}")
+    if not out.flags.c_contiguous or not out.flags.writeable:
+        raise InvalidArrayError("out: must be C-contiguous and writeable")

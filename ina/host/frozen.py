@@ -5,26 +5,23 @@ from __future__ import annotations
 import ctypes
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ina.errors import InaError
 from ina.extension.host import LaneResult, PendingTensor, TransportEngine
-from ina.host.arrays import VALUE_TYPES, Array
+from ina.host.arrays import Array, dtype_of
+from ina.host.chunks import ChunkMap, Ranges, Span
 from ina.host.errors import RecoveryError
-from ina.host.recovery import Export, Lane, MappedLanes, Pending, Transfer
+from ina.host.recovery import Export, Lane, MappedLanes, Pending, SumAgain, Transfer
 from ina.host.ticket import Ticket
-from ina.protocol.coding import values_per_word
-from ina.protocol.collective import Collective
-from ina.protocol.spec import ValueType
-
-_DTYPES = {value_type: dtype for dtype, value_type in VALUE_TYPES.items()}
+from ina.protocol.codec import WIRE_INT32
+from ina.protocol.collective import Collective, CollectiveKind
 
 
 class Frozen:
     """What Session.freeze() returns; :mod:`ina.host.recovery` says how to use it. Not thread-safe.
 
-    Ranges of chunks are (first, end) in chunks of `export.chunk_words` words; an operation's
-    last chunk may be shorter. All methods raise RecoveryError when they are asked for what is not
-    there.
+    All methods raise RecoveryError when they are asked for what is not there.
     """
 
     def __init__(self, transport: TransportEngine, export: Export, errors: dict[int, InaError]):
@@ -41,29 +38,68 @@ class Frozen:
             raise RecoveryError(f"this rank does not have the result of {transfer}")
         return result.data
 
-    def put(self, transfer: Transfer, data: bytes) -> None:
-        """Write the values of the result that this rank lacks into the tensor."""
-        try:
-            self._transport.put_result(transfer.epoch, transfer.lane, transfer.seq, data)
-        except (ValueError, RuntimeError) as error:
-            raise RecoveryError(f"{transfer}: {error}") from None
+    def put(self, transfer: Transfer, data: bytes = b"") -> None:
+        """Write the values of the result that this rank lacks into the tensor.
 
-    def inputs(self, operation: int, chunks: tuple[int, int]) -> Array:
-        """Return this rank's input of a range of undone chunks: a view, not to be written to."""
+        `data`: nothing where there is no supplier: the rank gets none.
+        """
+        self._put(transfer, data, non_finite=False)
+
+    def own_part(self, again: SumAgain) -> NDArray[np.int32]:
+        """Return what this rank gave to the sum, that no rank has: int32, a packet's words."""
+        try:
+            words = self._transport.own_part(again.epoch, again.lane, again.seq)
+        except (ValueError, RuntimeError) as error:
+            raise RecoveryError(f"{again}: {error}") from None
+        if not words:  # it is the owner
+            return np.zeros(self.export.chunk_words, np.int32)
+        return np.frombuffer(words, WIRE_INT32).astype(np.int32)
+
+    def put_sum(self, again: SumAgain, words: NDArray[np.int32]) -> None:
+        """Take the sum of all ranks' parts, where this one lacks the result."""
+        data = words.astype(WIRE_INT32).tobytes() if again.owner == self.export.rank else b""
+        self._put(again, data, non_finite=again.non_finite)
+
+    def _put(self, lacking: Transfer | SumAgain, data: bytes, *, non_finite: bool) -> None:
+        epoch, lane, seq = lacking.epoch, lacking.lane, lacking.seq
+        try:
+            self._transport.put_result(epoch, lane, seq, data, non_finite)
+        except (ValueError, RuntimeError) as error:
+            raise RecoveryError(f"{lacking}: {error}") from None
+
+    def spans(self, operation: int, chunks: Ranges) -> tuple[Span, ...]:
+        """Return what values these chunks of a pending operation have, part by part."""
+        what = Collective(*self._tensor(operation).collective)
+        try:
+            return self._map(what).spans(chunks)
+        except ValueError as error:
+            raise RecoveryError(f"operation {operation}: {error}") from None
+
+    def inputs(self, operation: int, span: Span) -> Array | None:
+        """Return this rank's input of undone chunks: a view, not to be written to.
+
+        None: it has none.
+        """
         tensor = self._tensor(operation)
-        view = self._view(tensor, tensor.address_in, chunks)
+        what = Collective(*tensor.collective)
+        if not what.has_values(span.part, self.export.rank):
+            return None
+        has_all = what.kind == CollectiveKind.REDUCE_SCATTER
+        view = self._view(tensor, tensor.address_in, span, has_all=has_all)
         view.flags.writeable = False
         return view
 
-    def outputs(self, operation: int, chunks: tuple[int, int]) -> Array:
-        """Return where the result of a range of chunks goes: a view, may be the inputs' memory.
+    def outputs(self, operation: int, span: Span) -> Array | None:
+        """Return where the result of these chunks goes: a view, may be the inputs' memory.
 
-        Where this rank gets no values it is memory that nobody reads.
+        None: this rank gets none.
         """
         tensor = self._tensor(operation)
-        if Collective(*tensor.collective).gets(self.export.rank):
-            return self._view(tensor, tensor.address_out, chunks)
-        return np.empty_like(self._view(tensor, tensor.address_in, chunks))
+        what = Collective(*tensor.collective)
+        if not what.gets_part(span.part, self.export.rank):
+            return None
+        has_all = what.kind == CollectiveKind.ALL_GATHER
+        return self._view(tensor, tensor.address_out, span, has_all=has_all)
 
     def complete(self, operation: int) -> None:
         """End a pending operation: its result is in place. Views of it are invalid from now on."""
@@ -88,16 +124,16 @@ class Frozen:
             raise RecoveryError(f"operation {operation} is not pending on this rank")
         return tensor
 
-    def _view(self, tensor: PendingTensor, address: int, chunks: tuple[int, int]) -> Array:
+    def _map(self, what: Collective) -> ChunkMap:
+        return ChunkMap(what, self.export.world_size, self.export.chunk_words)
+
+    def _view(self, tensor: PendingTensor, address: int, span: Span, *, has_all: bool) -> Array:
+        """`has_all`: the memory has all ranks' parts, one behind the other."""
         what = Collective(*tensor.collective)
-        dtype = _DTYPES[ValueType(what.value_type).element]
-        chunk_elems = self.export.chunk_words * values_per_word(what.value_type)
-        begin, end = chunks[0] * chunk_elems, chunks[1] * chunk_elems
-        end = min(end, what.elems)
-        if not 0 <= begin < end:
-            raise RecoveryError(f"operation {tensor.operation} has no chunks {chunks}")
-        memory = (ctypes.c_uint8 * ((end - begin) * dtype.itemsize)).from_address(
-            address + begin * dtype.itemsize
+        dtype = dtype_of(what.value_type)
+        first = span.first + (span.part * what.elems if has_all else 0)
+        memory = (ctypes.c_uint8 * (span.elems * dtype.itemsize)).from_address(
+            address + first * dtype.itemsize
         )
         return np.ctypeslib.as_array(memory).view(dtype)
 
@@ -127,4 +163,8 @@ def export_of(ticket: Ticket, submitted: int, transport: TransportEngine) -> Exp
 def _lane(result: LaneResult) -> Lane | None:
     if not result.accepted:
         return None
-    return Lane(result.seq, result.operation, result.chunk, result.exponent_only, bool(result.data))
+    return Lane(
+        *(result.seq, result.operation, result.chunk, result.exponent_only),
+        has_values=bool(result.data),
+        non_finite=result.non_finite,
+    )

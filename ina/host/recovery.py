@@ -16,10 +16,14 @@ The steps, each rank for itself but with the same plan:
 1. ``frozen = session.freeze()``; gather ``frozen.export`` of all ranks; ``plan(exports)``.
 2. For each transfer: its supplier sends ``frozen.lane_data(transfer)``; its receivers
    ``frozen.put(transfer, data)``.
-3. For each entry of ``plan.sums``, in order: sum its chunks over the ranks (``frozen.inputs`` to
+3. Of a scatter the owner alone gets the sum; where it lacks that, nobody has it. For each entry of
+   ``plan.again``: add up ``frozen.own_part(entry)`` of all ranks; its receivers
+   ``frozen.put_sum(entry, words)``.
+4. For each entry of ``plan.sums``, in order: do with its chunks what it says (``frozen.inputs`` to
    ``frozen.outputs``; floats by :class:`ina.host.word_sum.WordSum`, int32 as they are, with
-   :func:`average` where it asks for it); then ``frozen.complete`` where this rank has it pending.
-4. Operations of this rank beyond ``plan.submitted`` have not been submitted by all ranks, and no
+   :func:`average` where it asks for it, and bytes are moved); then ``frozen.complete`` where this
+   rank has it pending.
+5. Operations of this rank beyond ``plan.submitted`` have not been submitted by all ranks, and no
    chunk of them is done. Sum them whole, in order; other ranks come to them when they submit them.
 """
 
@@ -31,12 +35,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ina.host.arrays import Array
+from ina.host.chunks import ChunkMap, Ranges
 from ina.host.errors import RecoveryError
-from ina.protocol.coding import values_per_word
-from ina.protocol.collective import Collective
-
-Ranges = tuple[tuple[int, int], ...]
-"""Ascending, apart from each other; each from its first to before its second number."""
+from ina.protocol.collective import Collective, CollectiveKind
 
 _SEQ_MODULUS = 1 << 32
 
@@ -50,6 +51,7 @@ class Lane:
     chunk: int
     exponent_only: bool  # its round made no sums: operation and chunk are those it prepared
     has_values: bool = field(default=True, compare=False)  # False: it was told that they are made
+    non_finite: bool = field(default=False, compare=False)  # they are NaN
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,22 @@ class Transfer:
     seq: int
     operation: int
     chunk: int
-    supplier: int
+    supplier: int | None  # None: no rank that lacks it gets values
     receivers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SumAgain:
+    """A lane's newest result of which all ranks still have what they gave, and none has the sum."""
+
+    epoch: int  # as of a Transfer
+    lane: int
+    seq: int
+    operation: int
+    chunk: int
+    owner: int  # gets the sum
+    receivers: tuple[int, ...]  # lack it, or to know that it is made
+    non_finite: bool  # it is NaN
 
 
 @dataclass(frozen=True)
@@ -112,6 +128,7 @@ class Plan:
     transfers: tuple[Transfer, ...]
     sums: tuple[Sum, ...]  # operations that all ranks have submitted and some have not done
     submitted: int  # operations that all ranks have submitted
+    again: tuple[SumAgain, ...] = ()
 
 
 def plan(exports: Sequence[Export]) -> Plan:
@@ -121,18 +138,20 @@ def plan(exports: Sequence[Export]) -> Plan:
     """
     by_rank = _check(exports)
     epochs = {mapping.epoch for export in by_rank for mapping in export.mappings}
-    transfers = tuple(
-        transfer for epoch in sorted(epochs) for transfer in _transfers(epoch, by_rank)
-    )
+    lacking = [one for epoch in sorted(epochs) for one in _lacking(epoch, by_rank)]
     submitted = min(export.submitted for export in by_rank)
     operations = sorted({p.operation for export in by_rank for p in export.pending})
     for late in (p for export in by_rank for p in export.pending if p.operation > submitted):
-        if late.undone != ((0, _chunks(late.what, by_rank[0].chunk_words)),):
+        if late.undone != _map(late.what, by_rank).all:
             raise RecoveryError(
                 f"operation {late.operation} is done in part, but not all ranks submitted it"
             )
-    sums = tuple(_sum(op, by_rank, transfers) for op in operations if op <= submitted)
-    return Plan(transfers, sums, submitted)
+    return Plan(
+        tuple(one for one in lacking if isinstance(one, Transfer)),
+        tuple(_sum(op, by_rank, lacking) for op in operations if op <= submitted),
+        submitted,
+        tuple(one for one in lacking if isinstance(one, SumAgain)),
+    )
 
 
 def average(sums: Array, world_size: int) -> Array:
@@ -154,7 +173,11 @@ def _check(exports: Sequence[Export]) -> list[Export]:
     return by_rank
 
 
-def _transfers(epoch: int, by_rank: Sequence[Export]) -> Iterator[Transfer]:
+def _map(what: Collective, by_rank: Sequence[Export]) -> ChunkMap:
+    return ChunkMap(what, by_rank[0].world_size, by_rank[0].chunk_words)
+
+
+def _lacking(epoch: int, by_rank: Sequence[Export]) -> Iterator[Transfer | SumAgain]:
     """What the lanes of one mapping need."""
     known: dict[int, tuple[Lane | None, ...]] = {
         export.rank: mapping.lanes
@@ -171,8 +194,9 @@ def _transfers(epoch: int, by_rank: Sequence[Export]) -> Iterator[Transfer]:
             known[export.rank] = (None,) * window
     for index in range(window):
         lanes = {rank: lanes[index] for rank, lanes in sorted(known.items())}
-        if transfer := _transfer(epoch, index, lanes, window):
-            yield transfer
+        if found := _newest(index, lanes, window):
+            newest, behind = found
+            yield _brought(epoch, index, newest, lanes, behind, by_rank)
 
 
 def _has_let_go(export: Export, epoch: int) -> bool:
@@ -184,10 +208,11 @@ def _is_newer(number: int, other: int) -> bool:
     return 0 < (number - other) % _SEQ_MODULUS < _SEQ_MODULUS // 2  # serial number arithmetic
 
 
-def _transfer(
-    epoch: int, index: int, lanes: Mapping[int, Lane | None], window: int
-) -> Transfer | None:
-    """What one lane's newest result needs; `lanes` by rank."""
+def _newest(
+    index: int, lanes: Mapping[int, Lane | None], window: int
+) -> tuple[Lane, tuple[int, ...]] | None:
+    """One lane's newest result, and the ranks that lack it; `lanes` by rank. None: none does, or
+    it is nothing that they lack."""
     accepted = [lane for lane in lanes.values() if lane is not None]
     if not accepted:
         return None
@@ -205,21 +230,42 @@ def _transfer(
                 "reduce different things?"
             )
         behind.append(rank)
-    if not behind or newest.exponent_only:
-        return None
+    return None if not behind or newest.exponent_only else (newest, tuple(behind))
+
+
+def _brought(
+    epoch: int,
+    index: int,
+    newest: Lane,
+    lanes: Mapping[int, Lane | None],
+    behind: tuple[int, ...],
+    by_rank: Sequence[Export],
+) -> Transfer | SumAgain:
+    """How one lane's newest result comes to the ranks that lack it."""
+    where = epoch, index, newest.seq, newest.operation, newest.chunk
     have = [rank for rank, lane in lanes.items() if lane == newest and lane.has_values]
-    if not have:
+    if have:
+        return Transfer(*where, have[0], behind)
+    pending = (p for rank in behind for p in by_rank[rank].pending)
+    what = next((p.what for p in pending if p.operation == newest.operation), None)
+    if what is None:
+        raise RecoveryError(f"lane {index}: no rank that lacks {newest} has its operation pending")
+    owner = _map(what, by_rank).owner(newest.chunk)
+    wanting = [rank for rank in behind if what.gets_part(owner, rank)]
+    if not wanting:
+        return Transfer(*where, None, behind)
+    if wanting != [owner] or what.kind not in _SCATTERS:
         raise RecoveryError(f"lane {index}: no rank has the values of {newest}")
-    supplier = have[0]
-    return Transfer(
-        epoch, index, newest.seq, newest.operation, newest.chunk, supplier, receivers=tuple(behind)
-    )
+    return SumAgain(*where, owner, behind, newest.non_finite)
 
 
-def _sum(operation: int, by_rank: Sequence[Export], transfers: Sequence[Transfer]) -> Sum:
+_SCATTERS = (CollectiveKind.REDUCE, CollectiveKind.REDUCE_SCATTER)
+
+
+def _sum(operation: int, by_rank: Sequence[Export], lacking: Sequence[Transfer | SumAgain]) -> Sum:
     """What is left of an operation that all ranks have submitted, checked to be the same on all."""
     arriving: dict[int, set[int]] = {export.rank: set() for export in by_rank}
-    for transfer in transfers:
+    for transfer in lacking:
         if transfer.operation == operation:
             for rank in transfer.receivers:
                 arriving[rank].add(transfer.chunk)
@@ -256,7 +302,3 @@ def _without(ranges: Ranges, chunks: set[int], what: str) -> Ranges:
     if missing:
         raise RecoveryError(f"{what}: chunks {sorted(missing)} would arrive where they are done")
     return tuple(left)
-
-
-def _chunks(what: Collective, chunk_words: int) -> int:
-    return -(-what.elems // (chunk_words * values_per_word(what.value_type)))

@@ -8,6 +8,7 @@ from ina.host.options import WorkerOptions
 from ina.host.ticket import Ticket
 from ina.protocol.coding import checked_coding, values_per_word
 from ina.protocol.collective import Collective
+from ina.protocol.spec import ValueType
 
 
 def check_options(ticket: Ticket, options: WorkerOptions) -> None:
@@ -23,7 +24,7 @@ def check_options(ticket: Ticket, options: WorkerOptions) -> None:
 def check_packed(ticket: Ticket, what: Collective) -> None:
     """Raises InvalidInputError: values of the job do not travel so."""
     per_word = values_per_word(what.value_type)
-    if per_word > 1:
+    if per_word > 1 and what.value_type != ValueType.BYTES:
         _refuse(ticket, "wire", str(32 // per_word))
 
 

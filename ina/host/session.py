@@ -8,18 +8,15 @@ import socket
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeVar, overload
+from collections.abc import Callable
 
-import numpy as np
-
-from ina.errors import InaError, InvalidInputError
+from ina.errors import InaError
 from ina.extension.host import Operation, OperationState, Transport, TransportOptions
-from ina.host import arrays, at_exit, failure, metrics
+from ina.host import at_exit, failure, metrics
 from ina.host import threads as thread_counts
 from ina.host.arrays import Array
 from ina.host.client import GrpcWire, process_name
-from ina.host.deferred import BlockHandle, DeferredHandle
+from ina.host.deferred import DeferredHandle
 from ina.host.errors import (
     HeadroomError,
     OperationTimeoutError,
@@ -35,27 +32,25 @@ from ina.host.manner import Manner
 from ina.host.member.client import ControllerClient
 from ina.host.member.join import JoinRequest
 from ina.host.member.session import Joined, SessionCore, halts, join_by
+from ina.host.operations import Operations, T
 from ina.host.options import USUAL, WorkerOptions
 from ina.host.own_host import RealHost
 from ina.host.refused import check_options, check_packed
 from ina.host.shared_results import SharedResults
 from ina.host.sparse import BlockSums
-from ina.host.sparse.parts import checked_parts
 from ina.host.stats import SessionStats
 from ina.host.thread_driver import ThreadDriver
 from ina.host.ticket import Ticket, check_world, tell_unused
-from ina.host.turns import Later, Together, Turns
+from ina.host.turns import Later, Turns
 from ina.host.udp import UdpLink
 from ina.host.watcher import Watcher
 from ina.protocol.coding import MOST_WORKERS, checked_coding, too_narrow
-from ina.protocol.collective import Collective, CollectiveKind
+from ina.protocol.collective import Collective
 
 _log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 
-
-class Session:
+class Session(Operations):
     """One worker of one job. Thread-safe; all ranks must reduce the same arrays in the same order.
 
     A session that failed stays failed, with its first reason. Use it as a context manager or call
@@ -196,195 +191,6 @@ class Session:
     def ticket(self) -> Ticket:
         """By which it works now."""
         return self._core.ticket
-
-    @overload
-    def all_reduce(
-        self,
-        array: Array,
-        op: str = ...,
-        *,
-        out: Array | None = ...,
-        async_op: Literal[False] = ...,
-        wire: str | None = ...,
-    ) -> Array: ...
-    @overload
-    def all_reduce(
-        self,
-        array: Array,
-        op: str = ...,
-        *,
-        out: Array | None = ...,
-        async_op: Literal[True],
-        wire: str | None = ...,
-    ) -> Handle[Array]: ...
-    @overload
-    def all_reduce(
-        self,
-        array: Array,
-        op: str = ...,
-        *,
-        out: Array | None = ...,
-        async_op: bool,
-        wire: str | None = ...,
-    ) -> Array | Handle[Array]: ...
-    def all_reduce(
-        self,
-        array: Array,
-        op: str = "sum",
-        *,
-        out: Array | None = None,
-        async_op: bool = False,
-        wire: str | None = None,
-    ) -> Array | Handle[Array]:
-        """Sum (or average, op "avg") the workers' arrays; every rank gets the same bits.
-
-        `array`: C-contiguous, any shape; float32, float16, ml_dtypes.bfloat16 or int32. `out`:
-        where the result goes, same dtype and shape; `array` itself for in place; by default a new
-        array. int32 sums wrap; docs/host.md has the error bound of floats. With `async_op` returns
-        a Handle. `wire`: how floats travel, "32", "16", "8", "16-stochastic" or "8-stochastic", the
-        same on all ranks; None: as the session's options say.
-
-        Raises UnsupportedDtypeError, UnsupportedOpError, InvalidArrayError, InvalidInputError,
-        HeadroomError, OperationTimeoutError, SessionClosedError, JobFailedError: WorkerLostError,
-        JobEvictedError, SwitchLostError, RanksDifferError, JobEndedError, CorruptedSumError,
-        WindowError.
-        """
-        coding = checked_coding("wire", self._coding if wire is None else wire)
-        what = coding.of(Collective(arrays.check_input(array), array.size, arrays.reduction(op)))
-        result = arrays.prepare_output(array, out)
-        handle = self._in_turn(array.ctypes.data, result.ctypes.data, what, (array, result), result)
-        return handle if async_op else handle.wait()
-
-    @overload
-    def all_reduce_blocks(
-        self,
-        array: Array,
-        op: str = ...,
-        *,
-        block_elems: int | None = ...,
-        out: Array | None = ...,
-        async_op: Literal[False] = ...,
-        wire: str | None = ...,
-    ) -> Array: ...
-    @overload
-    def all_reduce_blocks(
-        self,
-        array: Sequence[Array],
-        op: str = ...,
-        *,
-        block_elems: int | None = ...,
-        out: Sequence[Array] | None = ...,
-        async_op: Literal[False] = ...,
-        wire: str | None = ...,
-    ) -> list[Array]: ...
-    @overload
-    def all_reduce_blocks(
-        self,
-        array: Array,
-        op: str = ...,
-        *,
-        block_elems: int | None = ...,
-        out: Array | None = ...,
-        async_op: Literal[True],
-        wire: str | None = ...,
-    ) -> BlockHandle[Array]: ...
-    @overload
-    def all_reduce_blocks(
-        self,
-        array: Sequence[Array],
-        op: str = ...,
-        *,
-        block_elems: int | None = ...,
-        out: Sequence[Array] | None = ...,
-        async_op: Literal[True],
-        wire: str | None = ...,
-    ) -> BlockHandle[list[Array]]: ...
-    def all_reduce_blocks(
-        self,
-        array: Array | Sequence[Array],
-        op: str = "sum",
-        *,
-        block_elems: int | None = None,
-        out: Array | Sequence[Array] | None = None,
-        async_op: bool = False,
-        wire: str | None = None,
-    ) -> Array | list[Array] | BlockHandle[Array] | BlockHandle[list[Array]]:
-        """As :meth:`all_reduce`, of arrays that are mostly zero: sends what some rank has.
-
-        `array`: one, or a list, of which each agrees while the one before is summed. Blocks of
-        `block_elems` values that are zero on all ranks are not sent and are +0 in the result;
-        default: a packet's. `out`: a list for a list. All ranks call it with the same shapes,
-        types and blocks. From 9 tenths of the blocks on all is sent. Floats are rounded as by
-        all_reduce, but with other neighbours: within its bound, and the same on all ranks.
-
-        Raises as all_reduce does.
-        """
-        coding = checked_coding("wire", self._coding if wire is None else wire)
-        parts = checked_parts(array, out)
-        if block_elems is None:
-            block_elems = self._packet_values * 32 // coding.bits
-        sums = self._sparse.all_reduce(parts, block_elems, arrays.reduction(op), coding)
-        later: Later[Any] = sums[0] if isinstance(array, np.ndarray) else Together(sums)
-        handle: BlockHandle[Any] = BlockHandle(sums, later, self._wait_error)
-        return handle if async_op else handle.wait()
-
-    @overload
-    def reduce(
-        self,
-        array: Array,
-        root: int,
-        op: str = ...,
-        *,
-        out: Array | None = ...,
-        async_op: Literal[False] = ...,
-    ) -> Array | None: ...
-    @overload
-    def reduce(
-        self,
-        array: Array,
-        root: int,
-        op: str = ...,
-        *,
-        out: Array | None = ...,
-        async_op: Literal[True],
-    ) -> Handle[Array | None]: ...
-    def reduce(
-        self,
-        array: Array,
-        root: int,
-        op: str = "sum",
-        *,
-        out: Array | None = None,
-        async_op: bool = False,
-    ) -> Array | Handle[Array | None] | None:
-        """Sum (or average) the workers' arrays for rank `root` alone; the others get None.
-
-        As :meth:`all_reduce`. `out` counts on the root. The network brings the sums to all ranks,
-        as of an all-reduce: the others are spared the work of writing them.
-        """
-        if not 0 <= root < self.ticket.world_size:
-            raise InvalidInputError(
-                f"{failure.who(self.ticket)}: root {root}: want a rank,"
-                f" 0..{self.ticket.world_size - 1}"
-            )
-        type_, kind = arrays.check_input(array), CollectiveKind.REDUCE
-        coding = checked_coding("wire", self._coding)
-        what = coding.of(Collective(type_, array.size, arrays.reduction(op), kind, root))
-        result = arrays.prepare_output(array, out) if what.gets(self.ticket.rank) else None
-        to = 0 if result is None else result.ctypes.data
-        handle = self._in_turn(array.ctypes.data, to, what, (array, result), result)
-        return handle if async_op else handle.wait()
-
-    def submit(
-        self, ptr_in: int, ptr_out: int, what: Collective, *, keep: object = None
-    ) -> Handle[None]:
-        """Begin a collective of what is at address `ptr_in`, whose result comes to `ptr_out`.
-
-        Both may be equal, and must stay valid until the handle is done; `keep` is any object that
-        sees to that. Returns at once. Raises ValueError: there is no such collective; and as
-        `all_reduce` does.
-        """
-        return self._in_turn(ptr_in, ptr_out, what, keep, None)
 
     def _in_turn(
         self, ptr_in: int, ptr_out: int, what: Collective, keep: object, result: T

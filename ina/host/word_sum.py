@@ -8,7 +8,7 @@ int32. Inf, NaN and zeros need no others: a code says them, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,15 +16,11 @@ from numpy.typing import NDArray
 
 from ina.errors import InvalidInputError
 from ina.extension.quantize import BlockWords
-from ina.host.arrays import VALUE_TYPES
-from ina.host.recovery import Ranges
-from ina.protocol.coding import values_per_word
+from ina.host.arrays import dtype_of
+from ina.host.chunks import ChunkMap, Span, total
 from ina.protocol.collective import Collective
-from ina.protocol.spec import ValueType
 
 Octets = NDArray[np.uint8]
-
-_ELEM_BYTES = {value_type: dtype.itemsize for dtype, value_type in VALUE_TYPES.items()}
 
 
 class Place(NamedTuple):
@@ -46,48 +42,44 @@ class WordSum:
     """
 
     def __init__(
-        self, what: Collective, place: Place, number: int, chunks: Ranges | None = None
+        self, what: Collective, place: Place, number: int, spans: Sequence[Span] | None = None
     ) -> None:
         """`what`: of floats. `number`: the tensor's in the order of submission, from 1; random bits
-        depend on it. `chunks`: None: all.
+        depend on it. `spans`: of whole chunks, as :class:`ChunkMap` has them; None: all.
 
-        Raises InvalidInputError: there are no such chunks, or int32, which needs none of this.
+        Raises InvalidInputError: int32, which needs none of this.
         """
         try:
             self._native = BlockWords(what, place.world_size, place.rank, number, place[2])
         except ValueError as error:
             raise InvalidInputError(f"{what}: {error}") from None
-        self._chunk_elems = place.values_per_packet * values_per_word(what.value_type)
-        self._elem_bytes = _ELEM_BYTES[ValueType(what.value_type).element]
-        count = -(-what.elems // self._chunk_elems)
+        chunk_map = ChunkMap(what, place.world_size, place.values_per_packet)
+        self._chunk_elems = chunk_map.chunk_elems
+        self._elem_bytes = dtype_of(what.value_type).itemsize
         self._what, self._place, self._number = what, place, number
-        self._chunks: Ranges = ((0, count),) if chunks is None else chunks
-        self._spans: list[tuple[int, int]] = []  # first element, elements
-        for begin, end in self._chunks:
-            if not 0 <= begin <= end <= count:
-                raise InvalidInputError(f"{what} has no chunks {begin}..{end - 1}")
-            first = begin * self._chunk_elems
-            self._spans.append((first, min(end * self._chunk_elems, what.elems) - first))
-        self.elems = sum(elems for _, elems in self._spans)
+        every = chunk_map.spans(chunk_map.all) if chunk_map.chunks else ()
+        self._spans: tuple[Span, ...] = every if spans is None else tuple(spans)
+        self.elems = total(self._spans)
         self.size_bytes = self.elems * self._elem_bytes
-        self.chunks = sum(self._native.blocks(elems) for _, elems in self._spans)
-        self._words = sum(self._native.words(elems) for _, elems in self._spans)
+        self.chunks = sum(self._native.blocks(span.elems) for span in self._spans)
+        self._words = sum(self._native.words(span.elems) for span in self._spans)
 
     def parts(self, words: int) -> Iterator[WordSum]:
         """Sums of some of its chunks each, in their order: of so many words, but for the last."""
-        part: list[tuple[int, int]] = []
+        part: list[Span] = []
         room = most_chunks = max(1, words // self._place.values_per_packet)
-        for begin, end in self._chunks:
-            while begin < end:
-                cut = min(end, begin + room)
-                part.append((begin, cut))
-                room -= cut - begin
-                begin = cut
+        for span in self._spans:
+            done = 0
+            while done < span.elems:
+                elems = min(span.elems - done, room * self._chunk_elems)
+                part.append(Span(span.part, span.first + done, elems, span.number + done))
+                room -= self._native.blocks(elems)
+                done += elems
                 if room == 0:
-                    yield WordSum(self._what, self._place, self._number, tuple(part))
+                    yield WordSum(self._what, self._place, self._number, part)
                     part, room = [], most_chunks
         if part:
-            yield WordSum(self._what, self._place, self._number, tuple(part))
+            yield WordSum(self._what, self._place, self._number, part)
 
     def codes(self, values: Octets) -> Octets:
         """Those of this rank's chunks, one byte each."""
@@ -120,8 +112,8 @@ class WordSum:
         """Of each range: its first element, how many, and the addresses of all that is its."""
         at, code = values.ctypes.data, codes.ctypes.data
         word = 0 if words is None else words.ctypes.data
-        for first, elems in self._spans:
-            yield first, elems, at, code, word
+        for _, _, elems, number in self._spans:
+            yield number, elems, at, code, word
             at += elems * self._elem_bytes
             code += self._native.blocks(elems)
             word += self._native.words(elems) * 4

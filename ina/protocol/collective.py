@@ -19,6 +19,24 @@ class CollectiveKind(enum.IntEnum):
     """All, and all."""
     REDUCE = 1
     """All, and the root."""
+    REDUCE_SCATTER = 2
+    """All; and each rank its part of the sum."""
+    ALL_GATHER = 3
+    """All, a part each; and all, of each."""
+    BROADCAST = 4
+    """The root, and all others."""
+    BARRIER = 5
+    """Nobody, and nobody."""
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether each rank has, or gets, a part of its own."""
+        return self in (CollectiveKind.ALL_GATHER, CollectiveKind.REDUCE_SCATTER)
+
+    @property
+    def has_root(self) -> bool:
+        """Whether one rank alone gives, or gets."""
+        return self in (CollectiveKind.BROADCAST, CollectiveKind.REDUCE)
 
 
 class Reduction(enum.IntEnum):
@@ -50,23 +68,61 @@ class Collective(NamedTuple):
     process has no name for, as may be the next two.
     """
     elems: int
+    """Of kinds with parts: of each rank's. What is moved has bytes."""
     op: int = Reduction.SUM
     kind: int = CollectiveKind.ALL_REDUCE
     root: int = 0
-    """The rank that alone gets the result; 0 of kinds without one."""
+    """The rank that alone gives, or gets; 0 of kinds without one."""
     rounding: int = Rounding.NEAREST
 
+    @property
+    def is_moved(self) -> bool:
+        """Whether it moves bytes, and sums nothing."""
+        return self.kind in (CollectiveKind.ALL_GATHER, CollectiveKind.BROADCAST)
+
     def gets(self, rank: int) -> bool:
-        """Whether this rank gets the values of the result."""
-        return self.kind == CollectiveKind.ALL_REDUCE or rank == self.root
+        """Whether this rank gets some of the result."""
+        if self.kind == CollectiveKind.BARRIER:
+            return False
+        if self.kind == CollectiveKind.BROADCAST:
+            return rank != self.root
+        return self.kind != CollectiveKind.REDUCE or rank == self.root
+
+    def has_values(self, part: int, rank: int) -> bool:
+        """Whether this rank has values of a part; of what has no parts, that is part 0."""
+        match self.kind:
+            case CollectiveKind.ALL_GATHER:
+                return part == rank
+            case CollectiveKind.BROADCAST:
+                return rank == self.root
+        return True
+
+    def gets_part(self, part: int, rank: int) -> bool:
+        """Whether this rank gets those of the result."""
+        if self.kind == CollectiveKind.REDUCE_SCATTER:
+            return part == rank
+        return self.gets(rank)
 
     def __str__(self) -> str:
-        """``sum of float32[1000]``, of a kind with a root ``sum of float32[1000] to rank 2``."""
-        op = _LABELS.get(self.op, f"reduction {self.op}")
+        """``sum of float32[1000]``, ``all_gather of bytes[40]``, ``... to rank 2``."""
+        if self.kind == CollectiveKind.BARRIER:
+            return "barrier"
         name = _TYPES.get(self.value_type, f"type {self.value_type} ")
-        to = "" if self.kind == CollectiveKind.ALL_REDUCE else f" to rank {self.root}"
+        what = f"{name}[{self.elems}]"
+        op = _LABELS.get(self.op, f"reduction {self.op}")
         how = ", rounded stochastically" if self.rounding == Rounding.STOCHASTIC else ""
-        return f"{op} of {name}[{self.elems}]{to}{how}"
+        match self.kind:
+            case CollectiveKind.ALL_REDUCE:
+                return f"{op} of {what}{how}"
+            case CollectiveKind.REDUCE:
+                return f"{op} of {what} to rank {self.root}{how}"
+            case CollectiveKind.REDUCE_SCATTER:
+                return f"{op} of {what} to each rank{how}"
+            case CollectiveKind.ALL_GATHER:
+                return f"all_gather of {what}"
+            case CollectiveKind.BROADCAST:
+                return f"broadcast of {what} from rank {self.root}"
+        return f"collective {self.kind} of {what}"
 
 
 Submitted = tuple[int, tuple[int, ...]]

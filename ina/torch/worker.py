@@ -17,7 +17,7 @@ from ina.host.errors import SessionClosedError, SessionFrozenError
 from ina.host.member.latch import OnFailure
 from ina.host.sparse import BlockStream, BlockSums
 from ina.host.stop import Stop
-from ina.protocol.coding import Coding, checked_coding, coding_of
+from ina.protocol.coding import Coding, checked_coding
 from ina.protocol.collective import Collective, Reduction
 from ina.torch import host_node, rendezvous
 from ina.torch.env import Settings
@@ -138,8 +138,22 @@ class Worker:
 
         It begins later where sparse sums are before it whose values are not known yet.
         """
-        coding = self.coding if coding is None else coding
-        return self._turns.submit(lambda: self._begin(tensor, op, coding, sent))
+        what = collective_of(tensor, op, self.coding if coding is None else coding)
+        return self.start(what, tensor, tensor, sent)
+
+    def start(
+        self,
+        what: Collective,
+        source: torch.Tensor,
+        target: torch.Tensor,
+        sent: Sent = lambda _: None,
+    ) -> Sum:
+        """Start any collective, of what is in ``source``, whose result comes to ``target``.
+
+        Both: contiguous, in CPU memory, any shape, the same one for all_reduce; not to be touched
+        before the end. Of what is moved their bytes count. Else as :meth:`submit`.
+        """
+        return self._turns.submit(lambda: self._begin(what, source, target, sent))
 
     def sparse(self, sent: Sent) -> BlockStream:
         """For sums of which only a part is sent, in one order with the others; ``sent`` hears of
@@ -147,28 +161,35 @@ class Worker:
 
         def begin(source: Array, target: Array, what: Collective) -> Sum:
             assert source.ctypes.data == target.ctypes.data
-            coding = coding_of(what)
-            return self._begin(as_tensor(target), Reduction(what.op), coding, sent)
+            tensor = as_tensor(target)
+            return self._begin(what, tensor, tensor, sent)
 
         return BlockSums(self._turns, begin, len(self._ranks)).stream()
 
-    def _begin(self, tensor: torch.Tensor, op: Reduction, coding: Coding, sent: Sent) -> Sum:
+    def _begin(
+        self, what: Collective, source: torch.Tensor, target: torch.Tensor, sent: Sent
+    ) -> Sum:
         if self._fallback is not None and self._fallback.is_away:
-            return self._over_gloo(self._fallback, tensor, op, coding, sent)
+            return self._over_gloo(self._fallback, what, source, target, sent)
         try:
-            what = collective_of(tensor, op, coding)
-            one = self._session.submit(tensor.data_ptr(), tensor.data_ptr(), what, keep=tensor)
+            addresses = source.data_ptr(), target.data_ptr()
+            one = self._session.submit(*addresses, what, keep=(source, target))
         except (SessionFrozenError, SessionClosedError):  # since it was looked at
             if self._fallback is None or self._closed:
                 raise
-            return self._over_gloo(self._fallback, tensor, op, coding, sent)
+            return self._over_gloo(self._fallback, what, source, target, sent)
         sent(True)
         return one
 
+    @staticmethod
     def _over_gloo(
-        self, fallback: Fallback, tensor: torch.Tensor, op: Reduction, coding: Coding, sent: Sent
+        fallback: Fallback,
+        what: Collective,
+        source: torch.Tensor,
+        target: torch.Tensor,
+        sent: Sent,
     ) -> Sum:
-        one = fallback.submit(tensor, op, coding)
+        one = fallback.submit(what, source, target)
         one.when_sent(sent)
         return one
 

@@ -103,12 +103,18 @@ void bind_frozen(nb::class_<TransportEngine> &engine) {
              Unlocked())
         .def("pending", &TransportEngine::pending, Unlocked())
         .def(
+            "own_part",
+            [](const TransportEngine &self, std::uint32_t epoch, std::uint32_t lane,
+               std::uint32_t seq) { return bytes_of(self.own_part(epoch, lane, seq)); },
+            nb::arg("epoch"), nb::arg("lane"), nb::arg("seq"))
+        .def(
             "put_result",
             [](TransportEngine &self, std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq,
-               const nb::bytes &data) {
-                self.put_result(epoch, lane, seq, data.data(), data.size());
+               const nb::bytes &data, bool non_finite) {
+                self.put_result(epoch, lane, seq, data.data(), data.size(), non_finite);
             },
-            nb::arg("epoch"), nb::arg("lane"), nb::arg("seq"), nb::arg("data"))
+            nb::arg("epoch"), nb::arg("lane"), nb::arg("seq"), nb::arg("data"),
+            nb::arg("non_finite") = false)
         .def("end_operation", &TransportEngine::end_operation, nb::arg("operation"),
              nb::arg("done"), Unlocked());
 }

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "common/bind_fields.hpp"
 #include "host/core/siphash.hpp"
@@ -19,6 +20,9 @@ void bind_verify(nanobind::module_ &m);
 
 // Throws std::invalid_argument unless it has 16 bytes.
 SecretKey secret_key(const nanobind::bytes &key);
+inline nanobind::bytes bytes_of(const std::vector<std::uint8_t> &data) {
+    return nanobind::bytes(data.data(), data.size());
+}
 // Throws std::invalid_argument.
 ValueType value_type_of(int type);
 TensorRequest tensor_request(std::uint64_t id, std::uintptr_t in, std::uintptr_t out,

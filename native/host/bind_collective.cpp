@@ -22,12 +22,17 @@ Collective collective_of(const nb::tuple &numbers) {
                                     ", kind " + std::to_string(kind) + ", rounding " +
                                     std::to_string(rounding));
     }
-    return {value_type_of(nb::cast<int>(numbers[0])),
-            nb::cast<std::uint64_t>(numbers[1]),
-            static_cast<Reduction>(op),
-            static_cast<CollectiveKind>(kind),
-            nb::cast<std::uint16_t>(numbers[4]),
-            static_cast<Rounding>(rounding)};
+    const Collective what = {value_type_of(nb::cast<int>(numbers[0])),
+                             nb::cast<std::uint64_t>(numbers[1]),
+                             static_cast<Reduction>(op),
+                             static_cast<CollectiveKind>(kind),
+                             nb::cast<std::uint16_t>(numbers[4]),
+                             static_cast<Rounding>(rounding)};
+    if (what.is_moved() != (what.type == ValueType::kBytes)) {
+        throw std::invalid_argument(what.is_moved() ? "what is moved, not summed, is of bytes"
+                                                    : "bytes are moved, not summed");
+    }
+    return what;
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ namespace {
 struct LoneCore : WorkerCore {
     LoneCore(const WorkerConfig &config, const congestion::Choice &congestion, std::uint32_t most)
         : WorkerCore(config, congestion::make_control(congestion, room_of(config, most))),
-          order(window(), values_per_chunk(config), !config.is_stream), pacing(most),
+          order(config), pacing(most),
           room(room_of(config, most)) {}
 
     SubmissionOrder order;
@@ -158,8 +158,7 @@ void bind_core(nb::module_ &m) {
 
     nb::class_<Submission>(m, "Submission");
     nb::class_<SubmissionOrder>(m, "SubmissionOrder")
-        .def(nb::init<std::uint32_t, std::uint32_t, bool>(), nb::arg("window"),
-             nb::arg("values_per_chunk"), nb::arg("guesses") = true)
+        .def(nb::init<const WorkerConfig &>(), nb::arg("config"))
         .def(
             "next",
             [](SubmissionOrder &self, std::uint64_t id, std::uintptr_t in, std::uintptr_t out,
@@ -221,11 +220,18 @@ void bind_core(nb::module_ &m) {
         .def("lane_result", &WorkerCore::lane_result, nb::arg("lane"))
         .def("pending", &WorkerCore::pending)
         .def(
-            "put_result",
-            [](LoneCore &self, std::uint32_t lane, std::uint32_t seq, const nb::bytes &data) {
-                self.put_result(lane, seq, data.data(), data.size());
+            "own_part",
+            [](LoneCore &self, std::uint32_t lane, std::uint32_t seq) {
+                return bytes_of(self.own_part(lane, seq));
             },
-            nb::arg("lane"), nb::arg("seq"), nb::arg("data"))
+            nb::arg("lane"), nb::arg("seq"))
+        .def(
+            "put_result",
+            [](LoneCore &self, std::uint32_t lane, std::uint32_t seq, const nb::bytes &data,
+               bool non_finite) {
+                self.put_result(lane, seq, data.data(), data.size(), non_finite);
+            },
+            nb::arg("lane"), nb::arg("seq"), nb::arg("data"), nb::arg("non_finite") = false)
         .def_prop_ro("stall", [](const LoneCore &self) { return self.stall(); })
         .def("settle_resends", &WorkerCore::settle_resends, nb::arg("now_ns"))
         .def_prop_ro("mismatch", [](const LoneCore &self) { return self.mismatch(); })

@@ -23,7 +23,7 @@ nb::object oldest(const LaneSnapshot &self) {  // None: nothing is pending
     return self.oldest.id == 0 ? nb::none() : described(self.oldest);
 }
 
-nb::bytes data(const LaneResult &self) { return nb::bytes(self.data.data(), self.data.size()); }
+nb::bytes data(const LaneResult &self) { return bytes_of(self.data); }
 
 std::uintptr_t address_in(const PendingTensor &self) {
     return reinterpret_cast<std::uintptr_t>(self.request.in);
@@ -57,6 +57,7 @@ void bind_handover(nb::module_ &m) {
     nb::class_<LaneResult>(m, "LaneResult")
         .def_ro("accepted", &LaneResult::accepted)
         .def_ro("exponent_only", &LaneResult::exponent_only)
+        .def_ro("non_finite", &LaneResult::non_finite)
         .def_ro("seq", &LaneResult::seq)
         .def_ro("operation", &LaneResult::tensor)
         .def_ro("chunk", &LaneResult::chunk)

@@ -88,10 +88,11 @@ void bind_recovery(nb::module_ &m) {
         .def(
             "sent",
             [](LoneRecovery &self, std::uint32_t lane, std::uint64_t order, std::uint8_t kind,
-               std::int64_t now_ns,
-               bool is_small) { self.sent(lane, order, kind, is_small, now_ns); },
+               std::int64_t now_ns, bool is_small, std::uint8_t flow) {
+                self.sent(lane, {order, kind, flow, is_small}, now_ns);
+            },
             nb::arg("lane"), nb::arg("order"), nb::arg("kind"), nb::arg("now_ns"),
-            nb::arg("is_small") = false)
+            nb::arg("is_small") = false, nb::arg("flow") = 0)
         .def(
             "answered",
             [](LoneRecovery &self, std::uint32_t lane, std::int64_t now_ns, std::uint32_t copy,
@@ -117,7 +118,8 @@ void bind_recovery(nb::module_ &m) {
                 return !self.claims || self.claims->claims(lane);
             },
             nb::arg("lane"))
-        .def("has_room_for", lone(&LossRecovery::has_room_for), nb::arg("order"))
+        .def("has_room_for", lone(&LossRecovery::has_room_for), nb::arg("order"),
+             nb::arg("flow") = 0, nb::arg("is_shared") = false)
         .def("settle", lone(&LossRecovery::settle), nb::arg("now_ns"))
         .def_prop_ro("in_flight", [](const LoneRecovery &self) { return self.flights().size(); })
         .def_prop_ro("window_packets", lone(&LossRecovery::window_packets))

@@ -20,11 +20,13 @@ WindowAudit::WindowAudit(const host::WorkerConfig &config, std::uint32_t most)
 void WindowAudit::submitted(const host::Submission &placed) {
     const host::Place &place = placed.place;
     for (std::uint32_t i = 0; i < place.lanes(all_lanes_); ++i) {
-        const std::uint32_t index = ((place.first_lane + i) & (all_lanes_ - 1)) - first_lane_;
+        const std::uint32_t index = (place.lane_of(i) & (all_lanes_ - 1)) - first_lane_;
         if (index >= lanes_.size()) continue;
-        const std::uint64_t chunks = (place.chunks - i + all_lanes_ - 1) / all_lanes_;
-        lanes_[index].parts.push_back(
-            {placed.request.id, placed.first_order, placed.first_order + i, chunks});
+        const std::uint32_t step = place.step(all_lanes_);
+        const std::uint64_t chunks = (place.chunks - i + step - 1) / step;
+        lanes_[index].parts.push_back({placed.request.id, placed.first_order,
+                                       placed.first_order + i, chunks, step,
+                                       host::flow_of(placed.shape)});
     }
 }
 
@@ -55,16 +57,19 @@ void WindowAudit::sent(const host::PacketView &packet, std::uint32_t window) {
     if (lane.in_flight) return note(header.seq, "is sent twice as the first copy");
     if (lane.parts.empty()) return note(header.seq, "is of no tensor");
     const std::uint32_t most = std::min({window, most_, static_cast<std::uint32_t>(lanes_.size())});
-    if (!has_room(lane.parts.front().order, most)) {
-        note(header.seq, "is packet " + std::to_string(in_flight_ + 1) + " in flight (" +
-                             std::to_string(small_) + " without values) in a window of " +
+    const Part &part = lane.parts.front();
+    if (!has_room(part, most)) {
+        note(header.seq, "is packet " + std::to_string(in_flight_[part.flow] + 1) +
+                             " in flight (" + std::to_string(small_[part.flow]) + " without values) in a window of " +
                              std::to_string(most));
     }
     lane.in_flight = true;
-    lane.is_small = header.value_count == 0;
-    lane.order = lane.parts.front().order;
-    ++in_flight_;
-    small_ += lane.is_small;
+    // In a round of another shape the answer may have them.
+    lane.is_small = header.value_count == 0 && header.shape == wire::kShapeSum;
+    lane.order = part.order;
+    lane.flow = part.flow;
+    ++in_flight_[lane.flow];
+    small_[lane.flow] += lane.is_small;
 }
 
 void WindowAudit::answered(std::uint32_t seq, bool has_sums, const std::uint8_t *values) {
@@ -84,24 +89,29 @@ void WindowAudit::answered(std::uint32_t seq, bool has_sums, const std::uint8_t 
         if (next == host::Schedule::kNone) lane.parts.pop_front();
         return;
     }
-    part.order += all_lanes_;
+    part.order += part.step;
     if (--part.chunks_left == 0) lane.parts.pop_front();
 }
 
-bool WindowAudit::has_room(std::uint64_t order, std::uint32_t window) const {
-    const std::uint32_t large = in_flight_ - small_;
-    if (large + small_ * small_share_ < window) return true;
+bool WindowAudit::has_room(const Part &part, std::uint32_t window) const {
+    // Flows that both wait have half of it each.
+    const bool is_shared = std::any_of(lanes_.begin(), lanes_.end(), [&](const Lane &lane) {
+        return !lane.parts.empty() && lane.parts.front().flow != part.flow;
+    });
+    if (is_shared) window = std::max(window / 2, 1u);
+    const std::uint32_t large = in_flight_[part.flow] - small_[part.flow];
+    if (large + small_[part.flow] * small_share_ < window) return true;
     std::uint64_t lowest = UINT64_MAX;
     for (const Lane &lane : lanes_) {
-        if (lane.in_flight) lowest = std::min(lowest, lane.order);
+        if (lane.in_flight && lane.flow == part.flow) lowest = std::min(lowest, lane.order);
     }
-    return order < lowest + window;
+    return part.order < lowest + window;
 }
 
 void WindowAudit::leave(Lane &lane) {
     lane.in_flight = false;
-    --in_flight_;
-    small_ -= lane.is_small;
+    --in_flight_[lane.flow];
+    small_[lane.flow] -= lane.is_small;
 }
 
 void WindowAudit::note(std::uint32_t seq, const std::string &what) {

@@ -7,6 +7,7 @@
 // packet in flight, and it is in the slot after the one that holds its last result.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -44,16 +45,19 @@ class WindowAudit {
         std::uint64_t first_order;  // of the tensor's chunk 0
         std::uint64_t order;        // of the chunk that is next
         std::uint64_t chunks_left;  // of a stream: more than 0
+        std::uint32_t step;         // to the chunk behind, on its lane
+        std::uint8_t flow;
     };
     struct Lane {
         std::uint32_t seq;  // of the packet in flight, or the next one
         bool in_flight = false;
         bool is_small = false;
+        std::uint8_t flow = 0;    // of what is in flight
         std::uint64_t order = 0;  // of what is in flight
         std::deque<Part> parts;
     };
 
-    bool has_room(std::uint64_t order, std::uint32_t window) const;
+    bool has_room(const Part &part, std::uint32_t window) const;
     void leave(Lane &lane);
     void note(std::uint32_t seq, const std::string &what);
 
@@ -64,8 +68,8 @@ class WindowAudit {
     const std::uint32_t stream_values_;  // of a stream's packets; 0: it is none
     std::uint32_t most_;
     std::vector<Lane> lanes_;
-    std::uint32_t in_flight_ = 0;
-    std::uint32_t small_ = 0;  // of them
+    std::array<std::uint32_t, host::kFlows> in_flight_{};  // by flow
+    std::array<std::uint32_t, host::kFlows> small_{};      // of them
     std::string breach_;
 };
 

@@ -66,7 +66,7 @@ class Bench {
   public:
     explicit Bench(Input *input)
         : input_(input), config_(host::checked(config_of(input))), tree_(host::own_tree(config_)),
-          order_(host::window_of(config_), config_.values_per_packet),
+          order_(config_),
           core_(config_,
                 congestion::make_control({}, host::room_of(config_, host::window_of(config_)))),
           in_flight_(core_.lane_count()) {}
@@ -92,10 +92,15 @@ class Bench {
         if (tensors_.size() == kMostTensors) return;
         host::TensorRequest request;
         const int type = input_->byte() % 12;
-        request.type = static_cast<host::ValueType>(host::is_value_type(type) ? type : type % 4);
+        request.kind = static_cast<host::CollectiveKind>(input_->byte() % host::kCollectiveKinds);
+        const bool is_summed = host::is_value_type(type) && type != wire::kValueTypeBytes;
+        request.type = request.is_moved() ? host::ValueType::kBytes
+                                          : static_cast<host::ValueType>(is_summed ? type : type % 4);
         request.op = static_cast<host::Reduction>(input_->byte() % 2);
         request.elems = input_->byte() % (kMostElems + 1);
-        const std::size_t bytes = request.elems * host::bytes_per_elem(request.type);
+        if (request.kind == host::CollectiveKind::kBarrier) request.elems = 0;
+        const std::size_t parts = request.has_parts() ? config_.world_size : 1;
+        const std::size_t bytes = parts * request.elems * host::bytes_per_elem(request.type);
         auto tensor = std::make_unique<Tensor>();
         tensor->in = input_->take(std::min<std::size_t>(input_->byte(), bytes));
         tensor->in.resize(bytes);
@@ -125,7 +130,7 @@ class Bench {
                 promise(wire::parse_packet(packet.data(), packet.size(), header) ==
                                 wire::Parse::kOk &&
                             header.kind == wire::kKindContribution && header.job == tree_.job &&
-                            header.worker == tree_.worker && header.path == tree_.path &&
+                            header.worker == tree_.worker && host::is_of(tree_, header.path) &&
                             header.slot < 2 * tree_.lanes,
                         "a worker sends contributions of its own");
                 const std::uint32_t lane = (header.seq & (core_.window() - 1)) - core_.first_lane();

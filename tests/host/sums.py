@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from ina.host.recovery import Plan, plan
 from ina.protocol.coding import Coding, values_per_word
 from ina.protocol.collective import Reduction
 from ina.testing import packed
+from tests.worlds.recovering import finish, hand_on
 
 
 def reduce_all(
@@ -27,18 +29,15 @@ def reduce_all(
 def recover(frozen: list[Frozen]) -> Plan:
     """What two ranks do together, with NumPy as the other means."""
     found = plan([one.export for one in frozen])
-    for transfer in found.transfers:
-        data = frozen[transfer.supplier].lane_data(transfer)
-        for rank in transfer.receivers:
-            frozen[rank].put(transfer, data)
+    hand_on(found, frozen)
     for left in found.sums:
-        for chunks in left.undone:
-            parts = [one.inputs(left.operation, chunks).copy() for one in frozen]
-            op = "avg" if left.what.op == Reduction.AVERAGE else "sum"
-            coding = Coding(32 // values_per_word(left.what.value_type))
-            result = packed.all_reduce(parts, op, frozen[0].export.chunk_words, coding)
-            for one in frozen:
-                one.outputs(left.operation, chunks)[:] = result
+        op = "avg" if left.what.op == Reduction.AVERAGE else "sum"
+        coding = Coding(32 // values_per_word(left.what.value_type))
+        words = frozen[0].export.chunk_words
+        finish(
+            *(left.operation, left.undone, frozen),
+            partial(packed.all_reduce, op=op, words=words, coding=coding),
+        )
         for one in frozen:
             if left.operation in {pending.operation for pending in one.export.pending}:
                 one.complete(left.operation)

@@ -31,6 +31,7 @@ from tests.host.sums import recover
 from tests.selection import LONG
 from tests.worlds.fakes.udp_model import UdpModel, closing
 from tests.worlds.parts import INT32, random_parts
+from tests.worlds.recovering import given
 
 DTYPES = (INT32, *numerics.FLOATS)
 WIRES = ("32", "16", "8")
@@ -105,9 +106,10 @@ def test_what_is_frozen_stays_pending_and_takes_no_more(pair: Pair) -> None:
     assert (frozen.export.submitted, frozen.export.chunk_words) == (1, 64)
     called = threading.Event()
     handle.add_done_callback(lambda _: called.set())
-    assert (frozen.inputs(1, (4, 5)) == 1).all()
-    assert frozen.inputs(1, (4, 5)).shape == (44,)
-    frozen.outputs(1, (0, 5))[:] = 7
+    (last,) = frozen.spans(1, ((4, 5),))
+    (every,) = frozen.spans(1, ((0, 5),))
+    assert (given(frozen.inputs(1, last)) == np.ones(44)).all()
+    given(frozen.outputs(1, every))[:] = 7
     frozen.complete(1)
     assert (handle.wait(30) == 7).all()
     assert called.wait(30)
@@ -184,7 +186,8 @@ def test_on_failure_may_freeze() -> None:
         with closing(sessions):
             handle = sessions[0].all_reduce(ONES, async_op=True)
             sessions[0].fail(SwitchLostError("registers lost"))
-            frozen[0].outputs(1, (0, 5))[:] = 3
+            (every,) = frozen[0].spans(1, ((0, 5),))
+            given(frozen[0].outputs(1, every))[:] = 3
             frozen[0].complete(1)
             assert (handle.wait(30) == 3).all()
 
@@ -222,10 +225,11 @@ def test_requests_that_do_not_fit_are_refused(pair: Pair) -> None:
     while pair[0].stats().packets_sent < 5 and time.monotonic() < deadline:
         time.sleep(0.01)
     frozen = pair[0].freeze()
+    (first,) = frozen.spans(1, ((0, 1),))
     with pytest.raises(RecoveryError, match="no chunks"):
-        frozen.inputs(1, (5, 6))
+        frozen.spans(1, ((5, 6),))
     with pytest.raises(RecoveryError, match="not pending"):
-        frozen.outputs(2, (0, 1))
+        frozen.outputs(2, first)
     transfer = Transfer(1, 0, 0, 1, 0, 1, (0,))
     with pytest.raises(RecoveryError, match="does not have the result"):
         frozen.lane_data(transfer)
@@ -233,7 +237,7 @@ def test_requests_that_do_not_fit_are_refused(pair: Pair) -> None:
         frozen.put(transfer, b"abc")
     with pytest.raises(RecoveryError, match="does not wait for values"):
         frozen.put(Transfer(1, 0, 99, 1, 0, 1, (0,)), bytes(256))
-    assert not frozen.inputs(1, (0, 1)).flags.writeable
+    assert not given(frozen.inputs(1, first)).flags.writeable
 
 
 def test_freezing_while_threads_submit(pair: Pair) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ina.errors import InvalidInputError
 from ina.host.arrays import VALUE_TYPES, reduction
-from ina.host.recovery import Ranges
+from ina.host.chunks import ChunkMap, Ranges
 from ina.host.word_sum import Place, WordSum
 from ina.protocol.coding import CODINGS, WHOLE, Coding
 from ina.protocol.collective import Collective
@@ -87,7 +87,8 @@ def test_parts_have_the_words_of_the_whole(
 ) -> None:
     what = coding.of(Collective(VALUE_TYPES[parts[0].dtype], parts[0].size))
     chunks = data.draw(some_chunks(-(-what.elems * coding.bits // (32 * WORDS))))
-    whole = WordSum(what, Place(0, 16, WORDS), 3, chunks)
+    spans = None if chunks is None else ChunkMap(what, 16, WORDS).spans(chunks)
+    whole = WordSum(what, Place(0, 16, WORDS), 3, spans)
     values = parts[0].view(np.uint8)[: whole.size_bytes]
     codes = whole.codes(values)
     words, begin, chunk = [np.empty(0, np.int32)], 0, 0
@@ -111,8 +112,8 @@ def test_values_that_columns_have_no_room_for_are_no_numbers() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     place = Place(0, 2, WORDS)
     what = Collective(ValueType.FLOAT16, 10)
-    with pytest.raises(InvalidInputError, match=r"sum of float16\[10\] has no chunks 1\.\.3"):
-        WordSum(what, place, 1, ((1, 4),))
+    with pytest.raises(ValueError, match=r"sum of float16\[10\] has no chunks 1\.\.3"):
+        ChunkMap(what, 2, WORDS).spans(((1, 4),))
     with pytest.raises(InvalidInputError, match=r"sum of int32\[10\]: int32 has no blocks"):
         WordSum(Collective(ValueType.INT32, 10), place, 1)
     with pytest.raises(InvalidInputError, match="2 workers, 0 values a packet"):

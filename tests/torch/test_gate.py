@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ina.errors import InaError
+from ina.protocol.collective import Collective
+from ina.protocol.spec import ValueType
 from ina.torch.errors import GroupClosedError
 from ina.torch.fallback.gate import FIRST_BALLOT, Ballot, Gate, JoinedSession, Route
 from ina.torch.fallback.sums import GlooSum
@@ -79,7 +81,10 @@ class Session:
 
 
 def number_of(one: GlooSum) -> int:
-    return int(one.tensor)
+    return int(one.source)
+
+
+NUMBER = Collective(ValueType.INT32, 1)
 
 
 class Rank:
@@ -111,7 +116,7 @@ class Rank:
         self.candidate = None
 
     def submit(self) -> None:
-        one = GlooSum(torch.tensor(self.submitted))
+        one = GlooSum(NUMBER, torch.tensor(self.submitted))
         self.submitted += 1
         self.now_s += 0.05 * (1 + self._rank)  # each has a speed of its own
         self.sums.append(one)
@@ -128,7 +133,7 @@ def ranks_of(count: int, *, returns: bool = True, ahead: tuple[int, ...] = ()) -
         rank.submitted = given_sums
         # What only some sessions were given goes first; others come to it.
         for number in range(min(ahead), given_sums):
-            rank.start(GlooSum(torch.tensor(number)))
+            rank.start(GlooSum(NUMBER, torch.tensor(number)))
         rank.gate.open(given_sums, max(ahead), returns=returns)
     return ranks
 

@@ -9,9 +9,11 @@ import torch
 
 from ina.host.word_sum import Place
 from ina.protocol.coding import Coding
-from ina.protocol.collective import Reduction
+from ina.protocol.collective import Collective, Reduction
+from ina.protocol.spec import ValueType
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback.sums import GlooSum, GlooSums
+from ina.torch.paths import collective_of
 from tests.worlds.fakes.gloo import HeldGloo
 
 VALUES = 64
@@ -34,19 +36,24 @@ def sums(gloo: HeldGloo) -> Iterator[GlooSums]:
 
 
 def floats(elems: int = 100, coding: Coding | None = None) -> GlooSum:
-    return GlooSum(torch.ones(elems), Reduction.SUM, coding or Coding())
+    tensor = torch.ones(elems)
+    return GlooSum(collective_of(tensor, Reduction.SUM, coding or Coding()), tensor)
+
+
+def integers(elems: int, dtype: torch.dtype = torch.int32) -> GlooSum:
+    return GlooSum(Collective(ValueType.INT32, elems), torch.ones(elems, dtype=dtype))
 
 
 def test_all_of_a_sum_begins_before_the_next_one_and_none_waits_for_its_end(
     gloo: HeldGloo, sums: GlooSums
 ) -> None:
     all_of_them = [
-        *(floats(), GlooSum(torch.ones(7, dtype=torch.int32)), floats(0)),
+        *(floats(), integers(7), floats(0)),
         floats(2000, Coding(8)),
     ]
     for one in all_of_them:
         sums.start(one)
-    ballot = GlooSum(torch.ones(3, dtype=torch.int64))
+    ballot = integers(3, torch.int64)
     sums.start_least(ballot)
     assert gloo.wait_for(1) == ["most of 2"]
     gloo.works[0].let_go()
@@ -72,12 +79,12 @@ def test_what_has_ended_is_not_written_to_and_nothing_waits_for_it(
     for one in (first, second):
         with pytest.raises(GroupClosedError, match="it was closed"):
             one.wait()
-    first.tensor.fill_(5)
+    first.source.fill_(5)
     gloo.works[0].let_go()
     for thread in sums._threads:
         thread.join(30)
         assert not thread.is_alive()
-    assert first.tensor.eq(5).all()
+    assert first.source.eq(5).all()
     assert len(gloo.calls) == 1
     late = floats()
     sums.start(late)
@@ -93,6 +100,6 @@ def test_nothing_begins_after_what_could_not(gloo: HeldGloo, sums: GlooSums) -> 
     gloo.wait_for(1)
     gloo.works[0].let_go(RuntimeError("Connection reset by peer"))
     for one in (first, second):
-        with pytest.raises(FallbackError, match=r"all_reduce over Gloo failed.* by peer"):
+        with pytest.raises(FallbackError, match=r"collective over Gloo failed.* by peer"):
             one.wait()
     assert len(gloo.calls) == 1

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ina.host.recovery import Ranges
+from ina.host.chunks import ChunkMap, Ranges
 from ina.host.word_sum import Place, WordSum
 from ina.protocol.collective import Collective
 from ina.testing.numerics import Array
@@ -16,8 +16,9 @@ def by_numpy(
     parts: Sequence[Array], what: Collective, number: int, chunks: Ranges | None, *, words: int
 ) -> list[Array]:
     """Each rank's result of values that lie one chunk after the other; ``words``: of a packet."""
+    spans = None if chunks is None else ChunkMap(what, len(parts), words).spans(chunks)
     sums = [
-        WordSum(what, Place(rank, len(parts), words), number, chunks) for rank in range(len(parts))
+        WordSum(what, Place(rank, len(parts), words), number, spans) for rank in range(len(parts))
     ]
     values = [part.copy().view(np.uint8) for part in parts]
     codes = np.max([one.codes(it) for one, it in zip(sums, values, strict=True)], axis=0)

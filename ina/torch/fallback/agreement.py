@@ -76,9 +76,15 @@ def hand_on(frozen: Frozen, steps: Plan, peers: Peers) -> int:
         np.zeros(size, np.uint8) if result is None else result
         for size, result in zip(sizes, results, strict=True)
     ]
-    if not parcels:
+    if not parcels and not steps.again:
         return 0
-    united = np.split(peers.unite(np.concatenate(parcels)), np.cumsum(sizes)[:-1])
+    united = []
+    if parcels:
+        united = np.split(peers.unite(np.concatenate(parcels)), np.cumsum(sizes)[:-1])
+    sums: list[NDArray[np.int32]] = []
+    if steps.again:
+        own = np.stack([frozen.own_part(again) for again in steps.again])
+        sums = list(peers.add(own))
     taken, problem = 0, ""
     for transfer, data in zip(steps.transfers, united, strict=True):
         if rank in transfer.receivers and not problem:
@@ -86,6 +92,13 @@ def hand_on(frozen: Frozen, steps: Plan, peers: Peers) -> int:
                 frozen.put(transfer, data.tobytes())
                 taken += 1
             except InaError as error:  # the session checks that it waits for just this
+                problem = str(error)
+    for again, words in zip(steps.again, sums, strict=True):
+        if rank in again.receivers and not problem:
+            try:
+                frozen.put_sum(again, words)
+                taken += 1
+            except InaError as error:
                 problem = str(error)
     for other, message in enumerate(peers.gather(problem.encode())):
         if message:

@@ -90,6 +90,42 @@ class IntegerSum:
                 memory_of(self._tensor).div_(self._workers, rounding_mode="trunc")
 
 
+class Union:
+    """Bytes, of which each is some rank's, and 0 on the others."""
+
+    def __init__(self, octets: torch.Tensor) -> None:
+        """``octets``: uint8."""
+        self._octets = octets
+        self._work: Work | None = None
+
+    def begin(self, peers: Starter, check: Callable[[], object]) -> None:
+        """See :class:`Exchange`."""
+        if self._octets.numel():
+            self._work = peers.start_sum(self._octets)
+
+    def finish(self, check: Callable[[], object]) -> None:
+        """See :class:`Exchange`."""
+        if self._work is not None:
+            self._work.wait()
+
+
+class Delivered:
+    """One whose result is not where it belongs yet."""
+
+    def __init__(self, exchange: Exchange, deliver: Callable[[], object]) -> None:
+        self._exchange, self._deliver = exchange, deliver
+
+    def begin(self, peers: Starter, check: Callable[[], object]) -> None:
+        """See :class:`Exchange`."""
+        self._exchange.begin(peers, check)
+
+    def finish(self, check: Callable[[], object]) -> None:
+        """See :class:`Exchange`."""
+        self._exchange.finish(check)
+        check()
+        self._deliver()
+
+
 PART_WORDS = 1 << 20
 """Gloo sums so many while the next are made; the same on all ranks."""
 

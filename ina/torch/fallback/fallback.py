@@ -24,8 +24,8 @@ from ina.host import Session
 from ina.host.frozen import Frozen
 from ina.host.member.latch import OnFailure
 from ina.host.word_sum import Place
-from ina.protocol.coding import WHOLE, Coding
-from ina.protocol.collective import Reduction
+from ina.protocol.collective import Collective
+from ina.protocol.spec import ValueType
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback.agreement import agree, hand_on
 from ina.torch.fallback.comeback import Comeback, Seats
@@ -108,9 +108,12 @@ class Fallback:
         )
         self._monitor.start()
 
-    def submit(self, tensor: torch.Tensor, op: Reduction, coding: Coding = WHOLE) -> GlooSum:
-        """Sum a contiguous tensor over Gloo, or over the session that the group goes back to."""
-        one = GlooSum(tensor, op, coding)
+    def submit(self, what: Collective, source: torch.Tensor, target: torch.Tensor) -> GlooSum:
+        """Do it over Gloo, or over the session that the group goes back to.
+
+        Both: contiguous; the same one for all_reduce.
+        """
+        one = GlooSum(what, source, target)
         self._gate.submit(one)
         return one
 
@@ -244,7 +247,7 @@ class _Gloo:
 
     def ask(self, ballot: Ballot, answered: Callable[[Ballot | None], None]) -> None:
         numbers = torch.tensor([ballot.epoch, ballot.negated, ballot.pause], dtype=torch.int64)
-        one = GlooSum(numbers)
+        one = GlooSum(Collective(ValueType.INT32, numbers.numel()), numbers)
 
         def ended(one: GlooSum) -> None:
             try:

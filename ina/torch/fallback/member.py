@@ -15,7 +15,6 @@ from ina.host.errors import (
 )
 from ina.torch.fallback.signal import LossSignal
 from ina.torch.fallback.sums import GlooSum
-from ina.torch.paths import collective_of
 
 _HEARSAY_S = 2.0
 """How long a job that ended for no known reason waits for another rank that knows it."""
@@ -84,8 +83,8 @@ class Member:
     def start(self, one: GlooSum) -> None:
         """See :class:`ina.torch.fallback.gate.JoinedSession`."""
         assert self.session is not None
-        address, what = one.tensor.data_ptr(), collective_of(one.tensor, one.op, one.coding)
-        handle = self.session.submit(address, address, what, keep=one.tensor)
+        addresses = one.source.data_ptr(), one.target.data_ptr()
+        handle = self.session.submit(*addresses, one.what, keep=(one.source, one.target))
         handle.add_done_callback(lambda ended: _end(one, ended))
 
 

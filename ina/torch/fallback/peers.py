@@ -25,6 +25,9 @@ class Peers(Protocol):
     def unite(self, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The sum of all ranks' bytes: where one rank has data and the others 0, its data."""
 
+    def add(self, words: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The sum of all ranks' int32, of any shape."""
+
 
 class GlooPeers:
     """Peers over Gloo. Each method blocks; a rank that is gone makes it raise RuntimeError."""
@@ -51,6 +54,12 @@ class GlooPeers:
         self.start_sum(tensor).wait()
         united: NDArray[np.uint8] = tensor.numpy()
         return united
+
+    def add(self, words: NDArray[np.int32]) -> NDArray[np.int32]:  # noqa: D102
+        tensor = torch.from_numpy(words.copy())
+        self.start_sum(tensor).wait()
+        added: NDArray[np.int32] = tensor.numpy()
+        return added
 
     def start_sum(self, tensor: torch.Tensor) -> Work:
         """Start to sum ``tensor`` over the ranks, in place."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 
 from ina.errors import InaError
-from ina.host.arrays import Array
+from ina.host.arrays import Array, dtype_of
+from ina.host.chunks import Span, total
 from ina.host.errors import RecoveryError
 from ina.host.frozen import Frozen
-from ina.host.recovery import Pending, Plan, Ranges, Sum
-from ina.protocol.collective import Reduction
+from ina.host.recovery import Pending, Plan, Sum
+from ina.protocol.collective import Collective, CollectiveKind
 from ina.protocol.spec import ValueType
 from ina.torch.fallback.sums import GlooSum, GlooSums
 from ina.torch.paths import VALUE_TYPES
@@ -63,35 +65,52 @@ class Resumption:
         self.ended.set()
 
     def _start(self, left: Sum | Pending, sums: GlooSums) -> None:
-        operation, dtype = left.operation, _DTYPES[ValueType(left.what.value_type).element]
+        operation = left.operation
         with self._lock:
-            parts = [self._frozen.inputs(operation, chunks) for chunks in left.undone]
-            packed = np.concatenate(parts)
+            spans = self._frozen.spans(operation, left.undone)
+            packed = self._pack(operation, left.what, spans)
         self.elems += packed.size
         # NumPy's bfloat16 is not torch's: the bytes are the same.
+        dtype = _DTYPES[ValueType(left.what.value_type).element]
+        if left.what.is_moved:
+            dtype = torch.uint8
         tensor = torch.from_numpy(packed.view(np.uint8)).view(dtype)
-        one = GlooSum(tensor, Reduction(left.what.op))
+        one = GlooSum(left.what, tensor, spans=spans)
         one.number = self._before + operation
 
         def ended(one: GlooSum) -> None:
             try:
                 one.wait()  # has ended
-                self._write(operation, left.undone, packed)
+                self._write(operation, spans, packed)
             except InaError as error:
                 with self._lock:
                     self._frozen.fail(operation, error)
                 self._count(operation)
 
         one.add_done_callback(ended)
-        sums.start_chunks(one, left.what, left.undone)
+        sums.start(one)
 
-    def _write(self, operation: int, undone: Ranges, packed: Array) -> None:
+    def _pack(self, operation: int, what: Collective, spans: Sequence[Span]) -> Array:
+        """What this rank gives of them, one behind the other, and zeros where that is nothing."""
+        if what.kind == CollectiveKind.BARRIER:
+            return np.zeros(1, np.int32)
+        packed = np.zeros(total(spans), dtype_of(what.value_type))
+        begin = 0
+        for span in spans:
+            values = self._frozen.inputs(operation, span)
+            if values is not None:
+                packed[begin : begin + span.elems] = values
+            begin += span.elems
+        return packed
+
+    def _write(self, operation: int, spans: Sequence[Span], packed: Array) -> None:
         begin = 0
         with self._lock:
-            for chunks in undone:
-                out = self._frozen.outputs(operation, chunks)
-                out[:] = packed[begin : begin + out.size]
-                begin += out.size
+            for span in spans:
+                out = self._frozen.outputs(operation, span)
+                if out is not None:
+                    out[:] = packed[begin : begin + span.elems]
+                begin += span.elems
         self._complete(operation)
 
     def _complete(self, operation: int) -> None:

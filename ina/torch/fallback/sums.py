@@ -1,23 +1,31 @@
-"""All-reduces over Gloo with the bits of the network's."""
+"""Collectives over Gloo with the bits of the network's."""
 
 from __future__ import annotations
 
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from ina.errors import InaError
-from ina.host.recovery import Ranges
+from ina.host.chunks import Span
 from ina.host.word_sum import Place, WordSum
-from ina.protocol.coding import WHOLE, Coding
 from ina.protocol.collective import Collective, Reduction
+from ina.protocol.spec import ValueType
 from ina.torch.errors import FallbackError
-from ina.torch.fallback.exchanges import Exchange, FloatSum, IntegerSum, Least, Starter
-from ina.torch.paths import collective_of
+from ina.torch.fallback.exchanges import (
+    Delivered,
+    Exchange,
+    FloatSum,
+    IntegerSum,
+    Least,
+    Starter,
+    Union,
+)
+from ina.torch.fallback.packed import pack, unpack
 
 _log = logging.getLogger("ina.torch")
 
@@ -25,16 +33,23 @@ _END_TIMEOUT_S = 5.0
 
 
 class GlooSum:
-    """One all-reduce, for whoever waits for it; stands in for ``ina.host.Handle``.
+    """One collective, for whoever waits for it; stands in for ``ina.host.Handle``.
 
     Over Gloo, or over the network if the group goes back to it before it is its turn.
     """
 
     def __init__(
-        self, tensor: torch.Tensor, op: Reduction = Reduction.SUM, coding: Coding = WHOLE
+        self,
+        what: Collective,
+        source: torch.Tensor,
+        target: torch.Tensor | None = None,
+        spans: Sequence[Span] | None = None,
     ) -> None:
-        """``tensor``: contiguous, of any shape; summed in place. ``coding``: how it travels."""
-        self.tensor, self.op, self.coding = tensor, op, coding
+        """``source``, ``target``: contiguous, of any shape, what the session would read and write;
+        without ``target`` in place. ``spans``: ``source`` has these values of it, one behind the
+        other, in place; None: all."""
+        self.what, self.source, self.spans = what, source, spans
+        self.target = source if target is None else target
         self.number = 0
         """In the order of submission in the group, from 1; before it goes anywhere."""
         self._lock = threading.Lock()
@@ -89,7 +104,7 @@ class GlooSum:
             try:
                 function(self)
             except Exception:
-                _log.exception("ina: a callback of an all_reduce over Gloo failed")
+                _log.exception("ina: a callback of a collective over Gloo failed")
 
 
 class GlooSums:
@@ -129,22 +144,26 @@ class GlooSums:
         """
         self._start(one, self._exchange(one))
 
-    def start_chunks(self, one: GlooSum, what: Collective, chunks: Ranges) -> None:
-        """As :meth:`start`, these chunks of a tensor of ``what``: ``one`` has no others."""
-        self._start(one, self._exchange(one, what, chunks))
-
     def start_least(self, one: GlooSum) -> None:
         """As :meth:`start`, the least of all ranks' int64 in place of the sum."""
-        self._start(one, Least(one.tensor))
+        self._start(one, Least(one.source))
 
-    def _exchange(
-        self, one: GlooSum, what: Collective | None = None, chunks: Ranges | None = None
-    ) -> Exchange:
+    def _exchange(self, one: GlooSum) -> Exchange:
         assert self._place is not None, "the network was lost"
-        if not one.tensor.is_floating_point():
-            return IntegerSum(one.tensor, one.op, self._place.world_size)
-        what = what or collective_of(one.tensor, one.op, one.coding)
-        return FloatSum(one.tensor, WordSum(what, self._place, one.number, chunks))
+        what, place = one.what, self._place
+        packed = one.source
+        if one.spans is None:
+            packed = pack(what, place, one.source, one.target)
+        exchange: Exchange
+        if what.value_type == ValueType.BYTES:
+            exchange = Union(packed)
+        elif what.value_type == ValueType.INT32:
+            exchange = IntegerSum(packed, Reduction(what.op), place.world_size)
+        else:
+            exchange = FloatSum(packed, WordSum(what, place, one.number, one.spans))
+        if packed is one.source:
+            return exchange
+        return Delivered(exchange, lambda: unpack(what, place, packed, one.target))
 
     def _start(self, one: GlooSum, exchange: Exchange) -> None:
         with self._lock:
@@ -207,7 +226,7 @@ class GlooSums:
     def _failed(self, error: Exception) -> FallbackError:
         said = " ".join(str(error).split())
         return FallbackError(
-            f"group {self._name}: an all_reduce over Gloo failed, after the switch was lost: {said}"
+            f"group {self._name}: a collective over Gloo failed, after the switch was lost: {said}"
         )
 
 

@@ -197,6 +197,7 @@ bool UdpChannel::count_error(int error) {
 
 void UdpChannel::send(const PacketView *packets, std::size_t count, std::size_t longest_train,
                       std::size_t way) {
+    packets = by_size(packets, count);
     std::size_t done = 0;
     while (done < count) {
         const std::size_t bytes = packets[done].bytes;
@@ -208,6 +209,17 @@ void UdpChannel::send(const PacketView *packets, std::size_t count, std::size_t 
         const bool train = gso_ && run > 1;
         done += train ? send_train(packets + done, run, way) : send_each(packets + done, run, way);
     }
+}
+
+// Headers alone behind packets with values, where there are both: those of a train are of one size.
+const PacketView *UdpChannel::by_size(const PacketView *packets, std::size_t count) {
+    const auto is_like_first = [&](const PacketView &one) { return one.bytes == packets[0].bytes; };
+    if (!gso_ || std::all_of(packets, packets + count, is_like_first)) return packets;
+    sorted_.assign(packets, packets + count);
+    std::stable_sort(sorted_.begin(), sorted_.end(), [](const PacketView &a, const PacketView &b) {
+        return a.bytes > b.bytes;
+    });
+    return sorted_.data();
 }
 
 // Returns the packets dealt with; 0 after a switch to single packets.

@@ -57,6 +57,7 @@ class UdpChannel final : public Channel {
     void listen(Descriptor group);
     std::unique_ptr<UdpChannel> another(Descriptor socket, Descriptor group) const;
     void to_node(msghdr *message, std::size_t way);
+    const PacketView *by_size(const PacketView *packets, std::size_t count);
     std::size_t send_train(const PacketView *packets, std::size_t count, std::size_t way);
     std::size_t send_each(const PacketView *packets, std::size_t count, std::size_t way);
     bool count_error(int error);
@@ -77,6 +78,7 @@ class UdpChannel final : public Channel {
     std::string one_queue_why_;
     bool own_waits_ = false;  // the group's packets took all the room
     UdpReceiver receiver_;
+    std::vector<PacketView> sorted_;  // what is being sent
 };
 
 }  // namespace ina::host

@@ -37,6 +37,7 @@ class BlockFinder {
                              tensor.chunk_elems(chunk));
     }
     bool is_zero(const Tensor &tensor, std::uint64_t chunk) const {
+        if (!tensor.has_values(chunk)) return true;
         if (is_float(tensor.request.type)) {
             const BlockScan found = scan(tensor, chunk);
             return found.exponent == wire::kExponentAllZero && !found.non_finite;

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "host/core/packed.hpp"
-#include "host/core/round_claims.hpp"
 
 namespace ina::host {
 
@@ -41,7 +40,8 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
     header.value_type = static_cast<std::uint8_t>(type);
     header.seq = lane.seq;
     header.contributors = std::uint32_t{1} << tree_.worker;
-    header.path = tree_.path;
+    header.shape = static_cast<std::uint8_t>(lane.shape());
+    header.path = path_of(lane);
     header.exponent = lane.exponent;
     header.digest = round_digest(tensor.digest, lane.seq);
     bool summed = true;
@@ -61,18 +61,19 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
     if (names_next && lane.is_zero) {
         header.value_count = 1;
         store_next_block(packet + wire::kHeaderBytes, lane.next_own);
-    } else if (gives(lane)) {
+    } else if (lane.gives()) {
         header.value_count = static_cast<std::uint16_t>(config_.values_per_packet);
-        if (lane.non_finite) header.flags |= wire::kFlagNonFinite;
         write_values(lane, summed, packet + wire::kHeaderBytes);
     }
+    if (lane.has_values() && lane.non_finite) header.flags |= wire::kFlagNonFinite;
     const Claim claim = claim_of(lane, header);
     if (!lane.is_guess() || !is_float(type)) announce_next(lane, header);
     lane.announced = header.next_exponent;
     lane.failed = {};
     if (check_.is_on()) {
-        const auto made =
-            check_.contribute(tag_of(lane, header), claim, packet + wire::kHeaderBytes);
+        const auto made = check_.contribute(
+            tag_of(lane, header), claim,
+            header.value_count > 0 ? packet + wire::kHeaderBytes : nullptr);
         header.check = made.check;
         lane.expected = made.expected;
     }
@@ -89,7 +90,13 @@ void ChunkCodec::write_values(const Lane &lane, bool summed, std::uint8_t *to) c
     // Values that cannot change the result stay 0: the chunk is all zero, turns into NaN, or
     // will be sent once more.
     if (is_float(type)) summed = summed && lane.exponent != 0 && !lane.non_finite;
-    if (summed) {
+    if (tensor.is_together) {
+        const std::size_t before = tensor.rank * tensor.part_bytes();
+        std::memset(to, 0, values * wire::kValueBytes);
+        std::memcpy(to + before, tensor.request.in, tensor.part_bytes());
+        return;
+    }
+    if (summed && tensor.has_values(lane.chunk)) {
         filled = codec_of(type).write(block_of(lane), tensor.chunk_in(lane.chunk),
                                       tensor.chunk_elems(lane.chunk), to);
     }
@@ -104,13 +111,10 @@ void ChunkCodec::write_values(const Lane &lane, bool summed, std::uint8_t *to) c
 // lane comes to all of its own blocks that are not zero, and may come to others between.
 void ChunkCodec::look_ahead(Lane &lane) const {
     const Tensor &tensor = *lane.tensor;
-    const bool gives_any = tensor.request.contributes(config_.rank);
-    const bool is_first = lane.chunk < window_;
+    const bool is_first = lane.chunk < tensor.place.step(window_);
     const bool is_own = !is_first && lane.chunk == lane.next_own;
-    lane.is_zero = !gives_any || (is_first ? finder_.is_zero(tensor, lane.chunk) : !is_own);
-    if (is_first || is_own) {
-        lane.next_own = gives_any ? finder_.next(tensor, lane.chunk) : Schedule::kNone;
-    }
+    lane.is_zero = is_first ? finder_.is_zero(tensor, lane.chunk) : !is_own;
+    if (is_first || is_own) lane.next_own = finder_.next(tensor, lane.chunk);
     lane.non_finite = !lane.is_zero && is_float(tensor.request.type) &&
                       finder_.scan(tensor, lane.chunk).non_finite;
 }
@@ -122,9 +126,10 @@ std::uint64_t ChunkCodec::named_next(const Lane &lane, const std::uint8_t *value
 
 void ChunkCodec::clear_between(const Lane &lane, std::uint64_t next) const {
     const Tensor &tensor = *lane.tensor;
-    if (!tensor.request.gets(config_.rank)) return;
-    schedule_.each_from(tensor.place, lane.chunk + window_, [&](std::uint64_t chunk) {
-        if (chunk < next) std::memset(tensor.chunk_out(chunk), 0, tensor.chunk_bytes(chunk));
+    const std::uint64_t first = lane.chunk + tensor.place.step(window_);
+    schedule_.each_from(tensor.place, first, [&](std::uint64_t chunk) {
+        if (chunk >= next || !tensor.gets(chunk)) return;
+        std::memset(tensor.chunk_out(chunk), 0, tensor.chunk_bytes(chunk));
     });
 }
 
@@ -132,7 +137,7 @@ Block ChunkCodec::block_of(const Lane &lane) const {
     const Tensor &tensor = *lane.tensor;
     Block block{tensor.request.type, lane.exponent, config_.summands, tensor.request.rounding};
     if (block.rounding == Rounding::kStochastic) {
-        block.key = rounding_key(tensor.request.number(), lane.chunk * tensor.values_per_chunk,
+        block.key = rounding_key(tensor.request.number(), tensor.number_of_first(lane.chunk),
                                  static_cast<std::uint32_t>(config_.rank));
     }
     return block;
@@ -211,10 +216,15 @@ bool ChunkCodec::verifies(const Lane &lane, const wire::Header &header,
 bool ChunkCodec::fits(const Lane &lane, const wire::Header &header,
                       const std::uint8_t *values) const {
     const ValueType type = lane.tensor->request.type;
-    const std::uint32_t count = lane.has_values() ? config_.values_per_packet : 0;
-    const bool may_be_bare = !config_.is_stream && !gets(lane);
+    const bool has_values = config_.is_stream ? lane.has_values() : lane.moves_values();
+    const std::uint32_t count = has_values ? config_.values_per_packet : 0;
+    const bool may_be_bare = !config_.is_stream && !lane.gets();
+    // A sum that another job put out of a shared slot says no shape: who gets none has them then.
+    const bool has_right_shape = header.shape == static_cast<std::uint8_t>(lane.shape()) ||
+                                 header.shape == wire::kShapeSum;
     const bool has_right_size =
-        header.value_count == count || (header.value_count == 0 && may_be_bare);
+        has_right_shape &&
+        (header.value_count == count || (header.value_count == 0 && may_be_bare));
     const bool names_next = config_.is_stream && lane.has_values();
     if (names_next &&
         (!has_right_size || !schedule_.may_follow(lane, named_next(lane, values), lane.next_own))) {
@@ -250,12 +260,33 @@ void ChunkCodec::keep_lower(const Lane &lane, const std::uint8_t *values) {
     std::memcpy(lower_of(lane), values, wire::kValueBytes * config_.values_per_packet);
 }
 
-void ChunkCodec::read_sums(const Lane &lane, const wire::Header &header, const std::uint8_t *values,
-                           std::uint8_t *out) {
+// The sums of all, of a result that lacks this worker's own values.
+const std::uint8_t *ChunkCodec::with_own(const Lane &lane, const std::uint8_t *sums,
+                                         std::uint8_t *room) const {
+    const Tensor &tensor = *lane.tensor;
+    const std::size_t words =
+        codec_of(tensor.request.type)
+            .write(block_of(lane), tensor.chunk_in(lane.chunk), tensor.chunk_elems(lane.chunk), room);
+    for (std::size_t i = 0; i < words * wire::kValueBytes; i += wire::kValueBytes) {
+        wire::store_be32(room + i, wire::load_be32(room + i) + wire::load_be32(sums + i));
+    }
+    return room;
+}
+
+void ChunkCodec::copy_own(const Lane &lane) {
+    const Tensor &tensor = *lane.tensor;
+    if (tensor.request.kind != CollectiveKind::kAllGather || lane.gets()) return;
+    std::uint8_t *const to = tensor.chunk_out(lane.chunk);
+    const std::uint8_t *const from = tensor.chunk_in(lane.chunk);
+    if (to != from) std::memmove(to, from, tensor.chunk_bytes(lane.chunk));
+}
+
+void ChunkCodec::read_sums(const Lane &lane, std::uint8_t flags, const std::uint8_t *values,
+                           std::uint8_t *room, std::uint8_t *out) {
     const TensorRequest &request = lane.tensor->request;
     const std::size_t elems = lane.tensor->chunk_elems(lane.chunk);
     if (is_float(request.type)) {
-        if ((header.flags & wire::kFlagNonFinite) != 0) return fill_nan(request.type, out, elems);
+        if ((flags & wire::kFlagNonFinite) != 0) return fill_nan(request.type, out, elems);
         if (lane.exponent == wire::kExponentAllZero) {
             std::memset(out, 0, elems * bytes_per_elem(request.type));
             return;
@@ -266,6 +297,7 @@ void ChunkCodec::read_sums(const Lane &lane, const wire::Header &header, const s
         join_halves(sums, values, elems);
         values = sums;
     }
+    if (lane.tensor->adds_own(lane.chunk)) values = with_own(lane, values, room);
     const int divisor = request.op == Reduction::kAverage ? config_.divisor : 1;
     codec_of(request.type).read(block_of(lane), values, elems, divisor, out);
 }

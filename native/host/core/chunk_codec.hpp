@@ -10,6 +10,7 @@
 #include "host/core/integers.hpp"
 #include "host/core/lane.hpp"
 #include "host/core/quantize.hpp"
+#include "host/core/round_claims.hpp"
 #include "host/core/schedule.hpp"
 #include "host/core/sum_check.hpp"
 #include "host/core/worker_config.hpp"
@@ -37,17 +38,18 @@ class ChunkCodec {
     // Whether a result that fits brings sums; else it tells the exponent alone, or brings the first
     // half of integers.
     bool has_sums(const Lane &lane, const wire::Header &header) const;
-    // Whether the lane's packet has values, and whether this rank gets those of its result.
-    bool gives(const Lane &lane) const {
-        return lane.has_values() && lane.tensor->request.contributes(config_.rank);
-    }
-    bool gets(const Lane &lane) const {
-        return lane.has_values() && lane.tensor->request.gets(config_.rank);
-    }
     // Writes the sums of a result that has them to `out`, as they lie in a tensor. `values`: as on
-    // the wire.
-    void read_sums(const Lane &lane, const wire::Header &header, const std::uint8_t *values,
-                   std::uint8_t *out);
+    // the wire. `room`: of a packet's values, that nobody needs any more.
+    void read_sums(const Lane &lane, std::uint8_t flags, const std::uint8_t *values,
+                   std::uint8_t *room, std::uint8_t *out);
+    // What the header says of whose packet it is, and in rounds of a shape, whose chunk.
+    std::uint32_t path_of(const Lane &lane) const {
+        const Tensor &tensor = *lane.tensor;
+        if (lane.shape() == Shape::kSum) return tree_.path;
+        return tree_.path | tree_.owners[tensor.owner(lane.chunk)];
+    }
+    // Of a part that all ranks gather, its owner's.
+    static void copy_own(const Lane &lane);
     // In a stream: the chunk that a result which fits names as the lane's next.
     std::uint64_t named_next(const Lane &lane, const std::uint8_t *values) const;
     // Zeros where the lane's chunks between its own and the next one go.
@@ -68,6 +70,12 @@ class ChunkCodec {
     bool fits(const Lane &lane, const wire::Header &header, const std::uint8_t *values) const;
     bool verifies(const Lane &lane, const wire::Header &header, const std::uint8_t *values) const;
     std::uint8_t *lower_of(const Lane &lane);
+    RoundTag tag_of(const Lane &lane, const wire::Header &header) const {
+        const std::uint32_t values = lane.moves_values() ? config_.values_per_packet : 0;
+        return round_tag(lane, header.exponent, static_cast<std::uint16_t>(values));
+    }
+    const std::uint8_t *with_own(const Lane &lane, const std::uint8_t *sums,
+                                 std::uint8_t *room) const;
 
     WorkerConfig config_;
     Tree tree_;

@@ -1,5 +1,8 @@
 #include "host/core/codec.hpp"
 
+#include <cstring>
+
+#include "common/ina_wire.hpp"
 #include "host/core/packed.hpp"
 
 namespace ina::host {
@@ -39,6 +42,20 @@ void read_packed(const Block &block, const std::uint8_t *words, std::size_t coun
                                  {1.0f / how.scale, divisor}, values);
 }
 
+std::size_t write_bytes(const Block & /*block*/, const void *values, std::size_t count,
+                        std::uint8_t *words) {
+    const std::size_t whole = (count + wire::kValueBytes - 1) / wire::kValueBytes;
+    std::memcpy(words, values, count);
+    std::memset(words + count, 0, whole * wire::kValueBytes - count);
+    return whole;
+}
+
+void read_bytes(const Block & /*block*/, const std::uint8_t *words, std::size_t count,
+                int /*divisor*/, void *values) {
+    std::memcpy(values, words, count);
+}
+
+constexpr Codec kMoved = {4, write_bytes, read_bytes};
 constexpr Codec kDense = {1, write_dense, read_dense};  // one value, one word
 constexpr Codec kPackedIn16 = {2, write_packed, read_packed};
 constexpr Codec kPackedIn8 = {4, write_packed, read_packed};
@@ -46,6 +63,7 @@ constexpr Codec kPackedIn8 = {4, write_packed, read_packed};
 }  // namespace
 
 const Codec &codec_of(ValueType type) {
+    if (type == ValueType::kBytes) return kMoved;
     switch (values_per_word(type)) {
         case kPackedIn16.per_word: return kPackedIn16;
         case kPackedIn8.per_word: return kPackedIn8;

@@ -6,11 +6,26 @@
 #include <cstdint>
 
 #include "host/core/quantize.hpp"
+#include "host/recovery/flows.hpp"
 
 namespace ina::host {
 
-enum class CollectiveKind : std::uint8_t { kAllReduce, kReduce };
-inline constexpr int kCollectiveKinds = 2;
+enum class CollectiveKind : std::uint8_t {
+    kAllReduce,
+    kReduce,         // the root gets the sum
+    kReduceScatter,  // each rank gets its part of the sum
+    kAllGather,      // each rank has a part, all get all of them
+    kBroadcast,      // the root has it, all get it
+    kBarrier,        // nobody has or gets anything
+};
+inline constexpr int kCollectiveKinds = 6;
+
+// Who gives a round's values, and who gets those of its result, as ina/protocol/spec.py says.
+enum class Shape : std::uint8_t {
+    kSum = wire::kShapeSum,
+    kScatter = wire::kShapeScatter,
+    kGather = wire::kShapeGather,
+};
 
 enum class Reduction : std::uint8_t { kSum, kAverage };
 
@@ -21,19 +36,37 @@ enum class Rounding : std::uint8_t {
     kStochastic,  // up as often as the value is near the upper integer
 };
 
+// What gathers bring comes down to most ranks, all else goes up from most. So while both wait, each
+// has half of the window: else the one would have all of it, and links would be busy in one
+// direction at a time.
+inline constexpr std::uint8_t flow_of(Shape shape) { return shape == Shape::kGather ? 1 : 0; }
+static_assert(kFlows == 2);
+
 struct Collective {
     ValueType type = ValueType::kFloat32;
-    std::uint64_t elems = 0;
+    std::uint64_t elems = 0;  // of kReduceScatter and kAllGather: of each rank's part
     Reduction op = Reduction::kSum;
     CollectiveKind kind = CollectiveKind::kAllReduce;
-    std::uint16_t root = 0;  // the rank that alone gets the result; 0 of kinds without one
+    std::uint16_t root = 0;  // 0 of kinds without one
     Rounding rounding = Rounding::kNearest;
 
-    // Whether this rank has values to give, and whether it gets those of the result. All take part
-    // in every round: who has none to give sends a header alone, and who gets none goes on once it
-    // has a result, to which its lanes are clocked as the others' are, with values or without.
-    bool contributes(int /*rank*/) const { return true; }
-    bool gets(int rank) const { return kind == CollectiveKind::kAllReduce || rank == root; }
+    // What its rounds are where the network knows shapes; else all are sums.
+    Shape shape() const {
+        switch (kind) {
+            case CollectiveKind::kReduce:
+            case CollectiveKind::kReduceScatter: return Shape::kScatter;
+            case CollectiveKind::kAllGather:
+            case CollectiveKind::kBroadcast: return Shape::kGather;
+            default: return Shape::kSum;
+        }
+    }
+    // Each rank owns a part; else all of it is the root's, or nobody's.
+    bool has_parts() const {
+        return kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllGather;
+    }
+    // It is moved, not summed: bytes.
+    bool is_moved() const { return shape() == Shape::kGather; }
+    bool is_empty() const { return elems == 0 && kind != CollectiveKind::kBarrier; }
 
     // Of two that differ in more than their elements, not the same; for the digest.
     std::uint64_t word() const {

@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "host/core/quantize.hpp"
+#include "host/core/collective.hpp"
 
 namespace ina::host {
 
@@ -23,8 +23,8 @@ namespace ina::host {
 // lanes that follow each other. Block = turn * chunks + chunk.
 class ExponentHistory {
   public:
-    ExponentHistory(std::uint32_t first_lane, std::uint32_t chunks, std::uint32_t turns)
-        : first_lane_(first_lane), chunks_(chunks), blocks_(std::size_t{chunks} * turns) {}
+    ExponentHistory(std::uint32_t first_turn, std::uint32_t chunks, std::uint32_t turns)
+        : first_turn_(first_turn), chunks_(chunks), blocks_(std::size_t{chunks} * turns) {}
 
     // The first block of the next tensor; counts it.
     std::uint32_t take_turn() {
@@ -34,7 +34,8 @@ class ExponentHistory {
     }
 
     std::uint32_t lanes() const { return static_cast<std::uint32_t>(blocks_.size()); }
-    std::uint32_t lane_of(std::uint32_t block) const { return first_lane_ + block; }
+    // Of the lanes that the tensors may have, in their order.
+    std::uint32_t turn_of(std::uint32_t block) const { return first_turn_ + block; }
 
     // 0: no guess, because none was seen or they change too often.
     std::uint8_t guess(std::uint32_t block) const {
@@ -64,7 +65,7 @@ class ExponentHistory {
         std::uint8_t exponent = 0;
         std::int8_t trust = 0;
     };
-    std::uint32_t first_lane_;
+    std::uint32_t first_turn_;
     std::uint32_t chunks_;
     std::uint32_t next_ = 0;
     std::vector<Block> blocks_;
@@ -78,24 +79,27 @@ class ExponentHistories {
         bool is_new;
     };
 
-    // The one for tensors of this size and type; a new one begins at `first_lane`. Tensors keep
-    // theirs alive: one that is forgotten here, because there are too many, goes on for them.
-    Found find(ValueType type, std::uint64_t elems, std::uint32_t chunks, std::uint32_t window,
-               std::uint32_t first_lane) {
-        const std::uint64_t key = elems * kTypes + static_cast<std::uint64_t>(type);
+    // The one for collectives of this size, type and kind; a new one begins at `first_turn` of
+    // their `lanes`. Tensors keep theirs alive: one that is forgotten here, because there are too
+    // many, goes on for them.
+    Found find(const Collective &what, std::uint32_t chunks, std::uint32_t lanes,
+               std::uint32_t first_turn) {
+        const std::uint64_t kind = static_cast<std::uint64_t>(what.kind);
+        const std::uint64_t key =
+            (what.elems * kTypes + static_cast<std::uint64_t>(what.type)) * kTypes + kind;
         if (const auto found = histories_.find(key); found != histories_.end()) {
             return {found->second, false};
         }
         if (histories_.size() >= kMaxHistories) histories_.clear();
         // Turns: so many such tensors may be under way together without sharing lanes.
-        const std::uint32_t turns = std::min(window / chunks, kMaxTurns);
-        const auto history = std::make_shared<ExponentHistory>(first_lane, chunks, turns);
+        const std::uint32_t turns = std::min(lanes / chunks, kMaxTurns);
+        const auto history = std::make_shared<ExponentHistory>(first_turn, chunks, turns);
         histories_.emplace(key, history);
         return {history, true};
     }
 
   private:
-    static constexpr std::uint64_t kTypes = 256;       // more than a type's byte can say
+    static constexpr std::uint64_t kTypes = 256;  // more than a byte can say: a type's, a kind's
     static constexpr std::size_t kMaxHistories = 256;  // at most 2 W bytes each, and some
     static constexpr std::uint32_t kMaxTurns = 32;
     std::unordered_map<std::uint64_t, std::shared_ptr<ExponentHistory>> histories_;

@@ -4,7 +4,9 @@
 // at most: none gets the result of s + W before all have sent it, which none does before it has the
 // result of s. The newest result of each lane is therefore all that one worker may have and another
 // lack; it lies in its tensor while that is pending, and is kept here afterwards, or all along
-// where the worker's tensor does not get it. Once it has been handed on, all workers have the same
+// where the worker's tensor does not get it. But of a scatter the owner alone ever has the sum; if it
+// is the owner that lacks it, the sum is made once more of what each worker gave, which is kept in
+// the result's place. Once all has been handed on, all workers have the same
 // chunks done, and the inputs of the others are whole: results are written only when they are
 // accepted.
 #pragma once
@@ -27,7 +29,8 @@ class KeptResults {
   public:
     // lanes 0: keeps none but those in their tensors.
     KeptResults(std::uint32_t lanes, std::size_t values_bytes)
-        : values_bytes_(values_bytes), memory_(values_bytes * lanes) {}
+        : values_bytes_of_packet_(values_bytes), values_bytes_(values_bytes),
+          memory_(values_bytes * lanes) {}
 
     // A tensor comes whose chunks have so many bytes: packed, more than a packet's values.
     void make_room(std::size_t chunk_bytes) {
@@ -49,29 +52,39 @@ class KeptResults {
         kBare,    // that they are made, and none of them
     };
 
-    // Where the sums of lane `index` go, `gets` saying whether the worker's tensor does. Null:
-    // nobody wants them here.
-    std::uint8_t *place(const Lane &lane, std::uint32_t index, bool gets) {
-        if (gets) return lane.tensor->chunk_out(lane.chunk);
-        return memory_.empty() ? nullptr : memory_.data() + values_bytes_ * index;
+    // Where the sums of lane `index` go. Null: nobody wants them here.
+    std::uint8_t *place(const Lane &lane, std::uint32_t index) {
+        if (lane.gets()) return lane.tensor->chunk_out(lane.chunk);
+        const bool are_whole = lane.shape() == Shape::kSum && lane.moves_values();
+        return memory_.empty() || !are_whole ? nullptr : memory_.data() + values_bytes_ * index;
     }
 
     // Lane `index` has accepted a result of its chunk. has_more: the tensor has more chunks on the
-    // lane.
-    void remember(Lane &lane, std::uint32_t index, bool has_more, Brought brought, bool gets) {
-        const Tensor &tensor = *lane.tensor;
-        lane.accepted = {tensor.request.id, lane.chunk, 0, Lane::Kept::kNowhere};
+    // lane. words: of the lane's packet.
+    void remember(Lane &lane, std::uint32_t index, bool has_more, Brought brought, bool non_finite,
+                  const std::uint8_t *words) {
+        Lane::Accepted &accepted = lane.accepted;
+        accepted = {lane.tensor->request.id, lane.chunk};
         if (brought == Brought::kNoSums) return;
-        const std::size_t bytes = tensor.chunk_bytes(lane.chunk);
-        lane.accepted.bytes = static_cast<std::uint32_t>(bytes);
-        if (brought == Brought::kBare) return;
-        if (gets) lane.accepted.kept = Lane::Kept::kInTensor;
-        // While the lane has more chunks of it, the tensor stays and its memory is the caller's
-        // promise.
-        if (memory_.empty() || (gets && has_more)) return;
-        lane.accepted.kept = Lane::Kept::kHere;
-        if (!gets) return;
-        std::memcpy(memory_.data() + values_bytes_ * index, tensor.chunk_out(lane.chunk), bytes);
+        accepted.has_sums = true;
+        accepted.non_finite = non_finite;
+        if (lane.shape() == Shape::kScatter && !lane.gets()) {
+            keep(accepted, index, Lane::Kept::kOwnPart, words, values_bytes_of_packet_);
+            return;
+        }
+        const std::uint8_t *const values = in_tensor(*lane.tensor, lane.chunk);
+        const std::size_t bytes = lane.tensor->chunk_bytes(lane.chunk);
+        if (values == nullptr) {
+            if (brought == Brought::kBare || memory_.empty()) return;
+            accepted.kept = Lane::Kept::kHere;  // by place()
+            accepted.bytes = static_cast<std::uint32_t>(bytes);
+        } else if (has_more || memory_.empty()) {
+            // As long as the tensor stays its memory is the caller's promise.
+            accepted.kept = Lane::Kept::kInTensor;
+            accepted.bytes = static_cast<std::uint32_t>(bytes);
+        } else {
+            keep(accepted, index, Lane::Kept::kHere, values, bytes);
+        }
     }
 
     LaneResult newest(const Lane &lane, std::uint32_t index, std::uint32_t window,
@@ -80,24 +93,47 @@ class KeptResults {
         result.accepted = lane.has_history;
         if (!lane.has_history) return result;
         const Lane::Accepted &accepted = lane.accepted;
-        result.exponent_only = accepted.bytes == 0;
+        result.exponent_only = !accepted.has_sums;
+        result.non_finite = accepted.non_finite;
         result.seq = lane.seq - window;
         result.tensor = accepted.tensor;
         result.chunk = accepted.chunk;
-        if (result.exponent_only) return result;
         const std::uint8_t *values = nullptr;
-        if (accepted.kept == Lane::Kept::kHere) {
+        if (accepted.kept == Lane::Kept::kInTensor) {
+            const auto found = tensors.find(accepted.tensor);
+            if (found != tensors.end()) values = in_tensor(found->second, accepted.chunk);
+        } else if (accepted.kept == Lane::Kept::kHere) {
             values = memory_.data() + values_bytes_ * index;
-        } else if (accepted.kept == Lane::Kept::kNowhere) {
-            return result;
-        } else if (const auto found = tensors.find(accepted.tensor); found != tensors.end()) {
-            values = found->second.chunk_out(accepted.chunk);
         }
         if (values != nullptr) result.data.assign(values, values + accepted.bytes);
         return result;
     }
 
+    // The words that this worker gave to the round of the lane's last result; null: it gave none,
+    // or that was no scatter.
+    const std::uint8_t *own_part(const Lane &lane, std::uint32_t index) const {
+        if (lane.accepted.kept != Lane::Kept::kOwnPart) return nullptr;
+        return memory_.data() + values_bytes_ * index;
+    }
+
   private:
+    // Where this worker's tensor has the values of a result, or has had them all along; null:
+    // nowhere.
+    static const std::uint8_t *in_tensor(const Tensor &tensor, std::uint64_t chunk) {
+        if (tensor.gets(chunk)) return tensor.chunk_out(chunk);
+        const bool has_them = tensor.request.is_moved() && tensor.owns(chunk);
+        return has_them ? tensor.chunk_in(chunk) : nullptr;
+    }
+
+    void keep(Lane::Accepted &accepted, std::uint32_t index, Lane::Kept kept,
+              const std::uint8_t *values, std::size_t bytes) {
+        accepted.bytes = static_cast<std::uint32_t>(bytes);
+        if (memory_.empty()) return;
+        accepted.kept = kept;
+        std::memcpy(memory_.data() + values_bytes_ * index, values, bytes);
+    }
+
+    std::size_t values_bytes_of_packet_;
     std::size_t values_bytes_;  // of a chunk, at most
     std::vector<std::uint8_t> memory_;
 };

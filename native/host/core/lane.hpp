@@ -111,11 +111,13 @@ struct Lane {
         Tensor *tensor;
         std::uint64_t first_chunk;
     };
-    enum class Kept : std::uint8_t { kNowhere, kInTensor, kHere };
+    enum class Kept : std::uint8_t { kNowhere, kInTensor, kHere, kOwnPart };
     struct Accepted {  // its last result
         std::uint64_t tensor = 0;
         std::uint64_t chunk = 0;
-        std::uint32_t bytes = 0;  // of its sums, as in a tensor; 0: the round made none
+        bool has_sums = false;    // the round made some
+        bool non_finite = false;  // which are NaN
+        std::uint32_t bytes = 0;  // of what is kept
         Kept kept = Kept::kNowhere;
     };
 
@@ -145,8 +147,10 @@ struct Lane {
         return state == LaneState::kValuesWaiting || state == LaneState::kExponentWaiting ||
                state == LaneState::kGuessWaiting;
     }
-    // 0: of values, 1: of exponents, 2: of a guess, 3: of upper halves.
+    // 0: of values, 1: of exponents, 2: of a guess, 3: of upper halves, 4: of values that are
+    // gathered.
     std::uint8_t round() const {
+        if (flow() != 0) return 4;
         if (is_guess()) return 2;
         if (is_half() && exponent == static_cast<std::uint8_t>(IntegerPart::kUpper)) return 3;
         return has_values() ? 0 : 1;
@@ -161,6 +165,15 @@ struct Lane {
         return exponent != 0 && splits;
     }
     std::uint64_t order() const { return tensor->first_order + chunk; }
+    std::uint8_t flow() const { return flow_of(tensor->shape); }
+    // Of the packet being prepared or in flight, as of all ranks'.
+    Shape shape() const { return has_values() ? tensor->shape : Shape::kSum; }
+    // Whether its packet, or the result that it waits for, may have values.
+    bool moves_values() const {
+        return has_values() && tensor->request.kind != CollectiveKind::kBarrier;
+    }
+    bool gives() const { return has_values() && tensor->gives(chunk); }
+    bool gets() const { return tensor->gets(chunk); }
 };
 
 }  // namespace ina::host

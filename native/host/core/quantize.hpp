@@ -20,6 +20,7 @@ enum class ValueType : std::uint8_t {
     kFloat32 = wire::kValueTypeFloat32,
     kFloat16 = wire::kValueTypeFloat16,
     kBfloat16 = wire::kValueTypeBfloat16,
+    kBytes = wire::kValueTypeBytes,  // of any type, four in a word: moved, not summed
     // Two or four in a word (packed.hpp).
     kFloat32In16 = wire::kValueTypeFloat32In16,
     kFloat16In16 = wire::kValueTypeFloat16In16,
@@ -38,11 +39,14 @@ inline constexpr std::uint32_t values_per_word(ValueType type) {
     return 1u << (static_cast<std::uint8_t>(type) >> 2);
 }
 inline constexpr bool is_value_type(int type) {
-    return type >= 0 && (type >> 2) < 3 && (type < 4 || (type & 3) != 0);
+    return type >= 0 && (type >> 2) < 3 && type != 4;
 }
 
-inline constexpr bool is_float(ValueType type) { return type != ValueType::kInt32; }
+inline constexpr bool is_float(ValueType type) {
+    return element_of(type) != element_of(ValueType::kInt32);
+}
 inline constexpr std::size_t bytes_per_elem(ValueType type) {
+    if (type == ValueType::kBytes) return 1;
     const ValueType element = element_of(type);
     return element == ValueType::kInt32 || element == ValueType::kFloat32 ? 4 : 2;
 }

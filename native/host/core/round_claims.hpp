@@ -9,10 +9,10 @@
 
 namespace ina::host {
 
-// `header`: of the packet, or of a result that fits it.
-inline RoundTag tag_of(const Lane &lane, const wire::Header &header) {
-    return {lane.number, lane.tensor->digest, lane.tensor->request.type, header.exponent,
-            header.value_count};
+// exponent: of the packet, or of a result that fits it. value_count: of the round's packets that
+// have values.
+inline RoundTag round_tag(const Lane &lane, std::uint8_t exponent, std::uint16_t value_count) {
+    return {lane.number, lane.tensor->digest, lane.tensor->request.type, exponent, value_count};
 }
 
 // Of the packet that is being written: `header` has its flags and, for a guess, its own exponent;

@@ -1,6 +1,6 @@
 // What a lane sends next, after which result. All workers come to the same.
 //
-// Dense: each W-th chunk of a tensor, from the lane's first on, and then the next tensor's; a lane
+// Dense: each W-th chunk of a tensor (where it has half of the lanes, each W/2-th), from the lane's first on, and then the next tensor's; a lane
 // says in each packet what it knows of the next one (its exponent): so what follows is known a
 // packet ahead. A stream: the lane's first chunk, and then the one that each result names
 // (block_finder.hpp); what lies between is zero on all workers.
@@ -23,15 +23,17 @@ class Schedule {
 
     // The lane's chunks of a tensor from this one on; at least one.
     std::uint64_t count_from(const Place &place, std::uint64_t chunk) const {
-        return (place.chunks - chunk + window_ - 1) / window_;
+        const std::uint32_t step = place.step(window_);
+        return (place.chunks - chunk + step - 1) / step;
     }
     template <typename Function>
     void each_from(const Place &place, std::uint64_t chunk, const Function &function) const {
-        for (; chunk < place.chunks; chunk += window_) function(chunk);
+        for (; chunk < place.chunks; chunk += place.step(window_)) function(chunk);
     }
     // The lane's chunk behind this one; kNone: it is the lane's last of the tensor.
     std::uint64_t after(const Place &place, std::uint64_t chunk) const {
-        return chunk + window_ < place.chunks ? chunk + window_ : kNone;
+        const std::uint64_t next = chunk + place.step(window_);
+        return next < place.chunks ? next : kNone;
     }
 
     // The chunk that follows the lane's, once that has its sums; kNone: the lane is done with the
@@ -44,12 +46,12 @@ class Schedule {
         if (named > own) return false;
         if (named == kNone) return true;
         return named > lane.chunk && named < lane.tensor->place.chunks &&
-               (named - lane.chunk) % window_ == 0;
+               (named - lane.chunk) % lane.tensor->place.step(window_) == 0;
     }
     // How many chunks are done once the lane's is, and `next` follows.
     std::uint64_t done_before(const Lane &lane, std::uint64_t next) const {
         if (next == kNone) return count_from(lane.tensor->place, lane.chunk);
-        return (next - lane.chunk) / window_;
+        return (next - lane.chunk) / lane.tensor->place.step(window_);
     }
 
     // What values the lane sends after the packet that it is about to send, if all goes as it

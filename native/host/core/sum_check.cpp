@@ -54,7 +54,7 @@ SipWords SumCheck::words(const RoundTag &tag, std::uint32_t which) const {
 
 std::uint64_t SumCheck::weighed(const RoundTag &tag, const std::uint8_t *values) const {
     const std::size_t count = tag.value_count;
-    if (count == 0) return 0;
+    if (count == 0 || values == nullptr) return 0;
     return kernels_.wide(values, low_.data(), high_.data(), count) - bias_;
 }
 

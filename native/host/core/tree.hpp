@@ -47,6 +47,12 @@ inline constexpr std::size_t kMaxTrees = 16;
 // From a path of kOwnerBits to the same in `path`, or in its upper half in rounds of a shape.
 inline constexpr int kOwnerShift = wire::kPathBits - wire::kOwnerBits;
 
+// Whether a packet is this worker's, by its path; that may name the owner of a chunk, too.
+inline bool is_of(const Tree &tree, std::uint32_t path) {
+    const int said = tree.owners.empty() ? 0 : wire::kOwnerBits;
+    return path >> said == tree.path >> said;
+}
+
 // The header's slot of a sequence number on one of the tree's lanes; `window`: W.
 inline std::uint16_t slot_of(const Tree &tree, std::uint32_t seq, std::uint32_t window) {
     const std::uint32_t lane = (seq & (window - 1)) - tree.first_lane;

@@ -123,6 +123,12 @@ std::uint32_t values_per_chunk(const WorkerConfig &config) {
     return config.values_per_packet - (config.is_stream ? 1 : 0);
 }
 
+bool has_shapes(const WorkerConfig &config) {
+    const std::vector<Tree> trees = trees_of(config);
+    return std::none_of(trees.begin(), trees.end(),
+                        [](const Tree &tree) { return tree.owners.empty(); });
+}
+
 WorkerConfig checked(WorkerConfig config) {
     const std::uint32_t window = window_of(config);
     const int workers = config.world_size;

@@ -60,6 +60,9 @@ double small_share(const WorkerConfig &config);
 // The values that a chunk has, whole words.
 std::uint32_t values_per_chunk(const WorkerConfig &config);
 
+// Whether all its trees take rounds of other shapes than sums.
+bool has_shapes(const WorkerConfig &config);
+
 // With what follows from other numbers filled in. Throws std::invalid_argument when one is out of
 // range.
 WorkerConfig checked(WorkerConfig config);

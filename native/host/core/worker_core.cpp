@@ -15,7 +15,7 @@ namespace {
 // A stream's packets have whole words, whose last one is a block's number. Throws
 // std::invalid_argument.
 void check_block_numbers(const Submission &submission) {
-    if (values_per_word(submission.request.type) > 1) {
+    if (values_per_word(submission.request.type) > 1 && !submission.request.is_moved()) {
         throw std::invalid_argument("a stream's tensors are not packed");
     }
     if (submission.place.chunks >= kNoBlock) {
@@ -44,7 +44,7 @@ WorkerCore::WorkerCore(const WorkerConfig &config, congestion::Control control,
 void WorkerCore::submit(const Submission &submission, std::int64_t now_ns) {
     const std::uint64_t id = submission.request.id;
     ++counters_.tensors_submitted;
-    if (submission.request.elems == 0) return complete(id);
+    if (submission.request.is_empty()) return complete(id);
     if (tensors_.count(id) > 0) {
         throw std::invalid_argument("tensor id is in use: " + std::to_string(id));
     }
@@ -53,7 +53,7 @@ void WorkerCore::submit(const Submission &submission, std::int64_t now_ns) {
     const Place &place = submission.place;
     Tensor *tensor = nullptr;  // until a lane of ours has a part of it
     for (std::uint32_t i = 0; i < place.lanes(window_); ++i) {
-        const std::uint32_t index = own_index(place.first_lane + i);
+        const std::uint32_t index = own_index(place.lane_of(i));
         if (index >= lane_count()) continue;
         if (tensor == nullptr) {
             if (tensors_.empty()) last_progress_ns_ = now_ns;
@@ -81,7 +81,9 @@ void WorkerCore::withdraw_from(std::uint64_t id) {
         lane.tensor = nullptr;
     }
     const auto is_idle = [&](std::uint32_t i) { return lanes_[i].state == LaneState::kIdle; };
-    ready_.erase(std::remove_if(ready_.begin(), ready_.end(), is_idle), ready_.end());
+    for (auto &ready : ready_) {
+        ready.erase(std::remove_if(ready.begin(), ready.end(), is_idle), ready.end());
+    }
     for (auto tensor = tensors_.begin(); tensor != tensors_.end();) {
         tensor = tensor->first >= id ? tensors_.erase(tensor) : std::next(tensor);
     }
@@ -118,15 +120,33 @@ void WorkerCore::start_next_assignment(Lane &lane) {
 void WorkerCore::make_integers_ready(Lane &lane) {
     const auto part = lane.splits ? IntegerPart::kLower : IntegerPart::kAll;
     lane.exponent = static_cast<std::uint8_t>(part);
-    const bool may_wrap = config_.verify != VerifyMode::kOff && !lane.splits;
+    const TensorRequest &request = lane.tensor->request;
+    const bool is_sum = !request.is_moved() && request.kind != CollectiveKind::kBarrier;
+    const bool may_wrap = is_sum && config_.verify != VerifyMode::kOff && !lane.splits;
     make_ready(lane, may_wrap ? LaneEvent::kNextGuessed : LaneEvent::kNextKnown);
 }
 
 void WorkerCore::make_ready(Lane &lane, LaneEvent event) {
     lane.on(event);
-    auto place = ready_.end();
-    while (place != ready_.begin() && lanes_[*std::prev(place)].order() > lane.order()) --place;
-    ready_.insert(place, own_index(lane.seq));
+    std::deque<std::uint32_t> &ready = ready_[lane.flow()];
+    auto place = ready.end();
+    while (place != ready.begin() && lanes_[*std::prev(place)].order() > lane.order()) --place;
+    ready.insert(place, own_index(lane.seq));
+}
+
+// Of the flows that have a packet ready and room for it, the one with less in flight.
+std::optional<std::uint8_t> WorkerCore::next_flow() const {
+    std::optional<std::uint8_t> found;
+    for (std::uint8_t flow = 0; flow < kFlows; ++flow) {
+        if (ready_[flow].empty()) continue;
+        const FlightList &flights = recovery_.flights();
+        const std::uint8_t other = 1 - flow;
+        const bool is_shared = !ready_[other].empty() || flights.size(other) > 0;
+        const std::uint64_t order = lanes_[ready_[flow].front()].order();
+        if (!recovery_.has_room_for(order, flow, is_shared)) continue;
+        if (!found || flights.size(flow) < flights.size(*found)) found = flow;
+    }
+    return found;
 }
 
 std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
@@ -141,20 +161,18 @@ std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
         found = most > 0 ? recovery_.due(now_ns, again, most) : 0;
         for (std::size_t i = 0; i < found; ++i) batch[count++] = send_again(again[i]);
     } while (found == kResends);
-    const auto has_next = [&] {
-        return !ready_.empty() && recovery_.has_room_for(lanes_[ready_.front()].order());
-    };
-    while (count < capacity && has_next() && recovery_.paced_ns() <= now_ns) {
-        const std::uint32_t index = ready_.front();
-        ready_.pop_front();
+    std::optional<std::uint8_t> flow;
+    while ((flow = next_flow()) && count < capacity && recovery_.paced_ns() <= now_ns) {
+        const std::uint32_t index = ready_[*flow].front();
+        ready_[*flow].pop_front();
         Lane &lane = lanes_[index];
         codec_.write_packet(lane, frames_.packet(index));
         if (claims_ && !claims_->claims(index)) pass_slots_by(index);
         lane.on(LaneEvent::kSent);
-        recovery_.sent(index, lane.order(), lane.round(), !lane.has_values(), now_ns);
+        recovery_.sent(index, {lane.order(), lane.round(), *flow, !lane.moves_values()}, now_ns);
         batch[count++] = view_of(index);
     }
-    recovery_.note_paced(has_next());
+    recovery_.note_paced(flow.has_value());
     return count;
 }
 
@@ -176,7 +194,7 @@ void WorkerCore::pass_slots_by(std::uint32_t lane) {
 PacketView WorkerCore::send_again(const Resend &resend) {
     std::uint8_t *const packet = frames_.packet(resend.lane);
     packet[wire::kFlagsOffset] |= wire::kFlagResend;
-    Origin{tree_.path, resend.copy}.store(packet);
+    Origin{codec_.path_of(lanes_[resend.lane]), resend.copy}.store(packet);
     return view_of(resend.lane);
 }
 
@@ -196,7 +214,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     if (found == nullptr || !accepts(*found, header, values)) return;
     Lane &lane = *found;
     const Origin origin = Origin::of(header);
-    const bool is_own = origin.path == tree_.path;
+    const bool is_own = is_of(tree_, origin.path);
     Answer answer;
     answer.copy = is_own ? origin.copy : 0;
     answer.others_loss = !is_own && origin.copy > 0;
@@ -213,22 +231,30 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
     const std::uint64_t next = schedule_.next(lane, codec_.named_next(lane, values));
     const bool has_sums = codec_.has_sums(lane, header);
     const bool is_bare = ChunkCodec::is_bare(lane, header);
-    const bool was_guess = lane.is_guess() && is_float(lane.tensor->request.type);
+    count(lane, has_sums, lane.is_guess() && is_float(lane.tensor->request.type));
     if (has_sums) {
-        ++counters_.chunks_done;
-        counters_.guessed_chunks += was_guess;
-        counters_.bytes_done += lane.tensor->chunk_bytes(lane.chunk);
-        std::uint8_t *const out = kept_.place(lane, index, codec_.gets(lane));
-        if (out != nullptr && !is_bare) codec_.read_sums(lane, header, values, out);
+        std::uint8_t *const out = kept_.place(lane, index);
+        std::uint8_t *const room = frames_.packet(index) + wire::kHeaderBytes;
+        if (out != nullptr && !is_bare) codec_.read_sums(lane, header.flags, values, room, out);
+        ChunkCodec::copy_own(lane);
         if (config_.is_stream) codec_.clear_between(lane, next);
-    } else {
-        ++counters_.exponent_rounds;
-        counters_.missed_guesses += was_guess;
-        if (lane.is_half() && !is_bare) codec_.keep_lower(lane, values);
+    } else if (lane.is_half() && !is_bare) {
+        codec_.keep_lower(lane, values);
     }
     using Brought = KeptResults::Brought;
     const Brought sums = is_bare ? Brought::kBare : Brought::kSums;
-    advance(lane, has_sums ? sums : Brought::kNoSums, header.next_exponent, next);
+    advance(lane, has_sums ? sums : Brought::kNoSums, header, next);
+}
+
+void WorkerCore::count(const Lane &lane, bool has_sums, bool was_guess) {
+    if (!has_sums) {
+        ++counters_.exponent_rounds;
+        counters_.missed_guesses += was_guess;
+        return;
+    }
+    ++counters_.chunks_done;
+    counters_.guessed_chunks += was_guess;
+    counters_.bytes_done += lane.tensor->chunk_bytes(lane.chunk);
 }
 
 // The lane that waits for a result with this sequence number. Null: none does; it is counted.
@@ -248,7 +274,7 @@ inline Lane *WorkerCore::lane_for(const wire::Header &header, std::int64_t now_n
     if (lane.is_waiting() && header.seq == lane.seq) return &lane;
     if (lane.has_history && header.seq == lane.seq - window_) {
         const Origin origin = Origin::of(header);
-        const bool is_own = origin.path == tree_.path;
+        const bool is_own = is_of(tree_, origin.path);
         recovery_.duplicate(index, is_own ? origin.copy : 0, now_ns);
         return ignore(&counters_.duplicates);
     }
@@ -271,9 +297,13 @@ inline bool WorkerCore::accepts(Lane &lane, const wire::Header &header,
 
 // The lane has its result: on to what it sends next; `next`: of the tensor, once it has sums.
 inline void WorkerCore::advance(Lane &lane, KeptResults::Brought brought,
-                                std::uint8_t next_exponent, std::uint64_t next) {
+                                const wire::Header &result, std::uint64_t next) {
     const bool has_sums = brought != KeptResults::Brought::kNoSums;
-    kept_.remember(lane, own_index(lane.seq), next != Schedule::kNone, brought, codec_.gets(lane));
+    const std::uint32_t index = own_index(lane.seq);
+    std::uint8_t next_exponent = result.next_exponent;
+    kept_.remember(lane, index, next != Schedule::kNone, brought,
+                   (result.flags & wire::kFlagNonFinite) != 0,
+                   frames_.packet(index) + wire::kHeaderBytes);
     lane.seq += window_;
     lane.number += window_;
     lane.has_history = true;
@@ -319,8 +349,7 @@ inline void WorkerCore::advance(Lane &lane, KeptResults::Brought brought,
 
 std::int64_t WorkerCore::next_deadline_ns(std::int64_t now_ns) const {
     if (has_stopped() || tensors_.empty()) return kNever;
-    const bool sends = !ready_.empty() && recovery_.has_room_for(lanes_[ready_.front()].order());
-    const std::int64_t sends_ns = sends ? std::max(recovery_.paced_ns(), now_ns) : kNever;
+    const std::int64_t sends_ns = next_flow() ? std::max(recovery_.paced_ns(), now_ns) : kNever;
     if (sends_ns == now_ns) return now_ns;
     return std::min(
         {sends_ns, recovery_.deadline_ns(), last_progress_ns_ + config_.stall_timeout_ns});
@@ -376,14 +405,34 @@ LaneSnapshot WorkerCore::lanes(std::int64_t now_ns) const {
     return snapshot;
 }
 
-LaneResult WorkerCore::lane_result(std::uint32_t number) const {
+// Throws std::invalid_argument.
+Lane &WorkerCore::lane_numbered(std::uint32_t number) {
     const std::uint32_t index = number - first_own_;
-    if (index >= lane_count()) {
-        throw std::invalid_argument("lane must be " + std::to_string(first_own_) + ".." +
-                                    std::to_string(first_own_ + lane_count() - 1) + ", got " +
-                                    std::to_string(number));
+    if (index < lane_count()) return lanes_[index];
+    throw std::invalid_argument("lane must be " + std::to_string(first_own_) + ".." +
+                                std::to_string(first_own_ + lane_count() - 1) + ", got " +
+                                std::to_string(number));
+}
+
+LaneResult WorkerCore::lane_result(std::uint32_t number) {
+    const Lane &lane = lane_numbered(number);
+    return kept_.newest(lane, number - first_own_, window_, tensors_);
+}
+
+std::vector<std::uint8_t> WorkerCore::own_part(std::uint32_t number, std::uint32_t seq) {
+    const Lane &lane = lane_numbered(number);
+    const std::uint32_t index = number - first_own_;
+    const std::uint8_t *words = nullptr;
+    if (lane.is_waiting() && lane.seq == seq) {
+        if (lane.gives()) words = frames_.packet(index) + wire::kHeaderBytes;
+    } else if (lane.has_history && lane.seq - window_ == seq) {
+        words = kept_.own_part(lane, index);
+    } else {
+        throw std::invalid_argument("lane " + std::to_string(number) +
+                                    " has nothing of sequence number " + std::to_string(seq));
     }
-    return kept_.newest(lanes_[index], index, window_, tensors_);
+    if (words == nullptr) return {};
+    return {words, words + values_bytes()};
 }
 
 std::vector<PendingTensor> WorkerCore::pending() const {
@@ -406,7 +455,7 @@ std::vector<PendingTensor> WorkerCore::pending() const {
 }
 
 void WorkerCore::put_result(std::uint32_t number, std::uint32_t seq, const void *data,
-                            std::size_t bytes) {
+                            std::size_t bytes, bool non_finite) {
     const auto require = [&](bool holds, const std::string &what) {
         if (holds) return;
         throw std::invalid_argument("lane " + std::to_string(number) + ", sequence number " +
@@ -417,15 +466,27 @@ void WorkerCore::put_result(std::uint32_t number, std::uint32_t seq, const void 
     Lane &lane = lanes_[index];
     require(lane.is_waiting() && lane.seq == seq && lane.has_values(),
             "the lane does not wait for values");
-    const std::size_t expected = lane.tensor->chunk_bytes(lane.chunk);
+    std::uint8_t *const out = kept_.place(lane, index);
+    const bool are_words = lane.tensor->adds_own(lane.chunk);
+    std::size_t expected = are_words ? values_bytes() : lane.tensor->chunk_bytes(lane.chunk);
+    if (out == nullptr && !lane.gets()) expected = bytes;
     require(bytes == expected,
             "the chunk has " + std::to_string(expected) + " bytes, got " + std::to_string(bytes));
-    std::uint8_t *const out = kept_.place(lane, index, codec_.gets(lane));
-    if (out != nullptr) std::memcpy(out, data, bytes);
-    ++counters_.chunks_done;
-    counters_.bytes_done += bytes;
+    wire::Header result;
+    if (non_finite) result.flags |= wire::kFlagNonFinite;
+    const auto *const values = static_cast<const std::uint8_t *>(data);
+    if (are_words) {
+        std::uint8_t *const room = frames_.packet(index) + wire::kHeaderBytes;
+        codec_.read_sums(lane, result.flags, values, room, out);
+    } else if (out != nullptr) {
+        std::memcpy(out, values, bytes);
+    }
+    ChunkCodec::copy_own(lane);
+    count(lane, true, false);
     recovery_.withdrawn(index);
-    advance(lane, KeptResults::Brought::kSums, 0, schedule_.next(lane, Schedule::kNone));
+    const bool is_bare = out == nullptr;
+    advance(lane, is_bare ? KeptResults::Brought::kBare : KeptResults::Brought::kSums, result,
+            schedule_.next(lane, Schedule::kNone));
 }
 
 }  // namespace ina::host

@@ -33,6 +33,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -116,11 +117,18 @@ class WorkerCore {
 
     // For going on without the switch, once nothing is sent or received any more
     // (kept_results.hpp).
-    LaneResult lane_result(std::uint32_t lane) const;
+    LaneResult lane_result(std::uint32_t lane);
     std::vector<PendingTensor> pending() const;  // in the order of submission
-    // Takes the values that another worker's lane_result has for the packet that this lane waits
-    // for. Throws std::invalid_argument when the lane does not wait for them.
-    void put_result(std::uint32_t lane, std::uint32_t seq, const void *data, std::size_t bytes);
+    // The words, as on the wire, that this worker gives or gave to the lane's round with this
+    // number, which is its newest with a result, or waits for one; empty: it gives none. Throws
+    // std::invalid_argument: it is neither.
+    std::vector<std::uint8_t> own_part(std::uint32_t lane, std::uint32_t seq);
+    // Takes for the packet that this lane waits for the values that another worker's lane_result
+    // has; nothing, where this worker gets none; or, where it owns the chunk of a scatter, the sum
+    // of all own_part, of a round that was told to be non_finite or was not. Throws
+    // std::invalid_argument when the lane does not wait for them.
+    void put_result(std::uint32_t lane, std::uint32_t seq, const void *data, std::size_t bytes,
+                    bool non_finite = false);
 
     const WorkerConfig &config() const { return config_; }
     WorkerCounters counters() const;
@@ -152,14 +160,16 @@ class WorkerCore {
     void start_next_assignment(Lane &lane);
     void make_integers_ready(Lane &lane);
     void make_ready(Lane &lane, LaneEvent event);
-    void send_next(PacketView *view, std::int64_t now_ns);
+    std::optional<std::uint8_t> next_flow() const;
     PacketView view_of(std::uint32_t lane);
     void pass_slots_by(std::uint32_t lane);
     PacketView send_again(const Resend &resend);
     Lane *lane_for(const wire::Header &header, std::int64_t now_ns);
     bool accepts(Lane &lane, const wire::Header &header, const std::uint8_t *values);
-    void advance(Lane &lane, KeptResults::Brought brought, std::uint8_t next_exponent,
+    void count(const Lane &lane, bool has_sums, bool was_guess);
+    void advance(Lane &lane, KeptResults::Brought brought, const wire::Header &result,
                  std::uint64_t next);
+    Lane &lane_numbered(std::uint32_t number);
     bool stalled(std::int64_t now_ns);
     std::size_t values_bytes() const { return wire::kValueBytes * config_.values_per_packet; }
 
@@ -176,7 +186,8 @@ class WorkerCore {
     KeptResults kept_;
 
     Tensors tensors_;
-    std::deque<std::uint32_t> ready_;  // indices of lanes that are ready, by Lane::order()
+    // By flow: indices of lanes that are ready, by Lane::order().
+    std::array<std::deque<std::uint32_t>, kFlows> ready_;
     std::vector<std::uint64_t> completions_;
     std::uint64_t agreed_ = 0;
     std::int64_t last_progress_ns_ = 0;  // a result was accepted, or a tensor came to an idle core

@@ -13,6 +13,10 @@ namespace ina::host {
 // A collective with this rank's memory. That behind `in` must not change, and both must stay, until
 // the tensor completes. `out` may be `in`; any other overlap is undefined. Nothing is written where
 // this rank gets no values, and `out` may be null.
+//
+// Behind them are `elems` elements; of kReduceScatter behind `in`, and of kAllGather behind `out`,
+// as many for each rank, one part behind the other. Where a rank has nothing to give, or gets
+// nothing, its pointer may be null. The own part of kAllGather's `out` may be `in`.
 struct TensorRequest : Collective {
     std::uint64_t id = 0;      // counts in its session
     std::uint64_t before = 0;  // tensors that its group has summed elsewhere, before the session's
@@ -105,10 +109,11 @@ struct LaneSnapshot {
 struct LaneResult {
     bool accepted = false;       // any so far; else the rest says nothing
     bool exponent_only = false;  // its round made no sums
+    bool non_finite = false;     // they are NaN
     std::uint32_t seq = 0;
     std::uint64_t tensor = 0;  // id
     std::uint64_t chunk = 0;
-    // As in the tensor. Empty: without keep_results, or it told this worker, which gets none, that
+    // As in the tensor. Empty: without keep_results, or it told this worker, which got none, that
     // its sums are made.
     std::vector<std::uint8_t> data;
 };

@@ -21,7 +21,7 @@ std::shared_ptr<Operation> Course::submit(TensorRequest *request, std::int64_t n
     submit_times_.add(now_ns);
     submissions_.add(*request);
     const bool is_new = layout.first_of_new != 0 && request->id >= layout.first_of_new;
-    const std::uint64_t shares = request->elems > 0 ? std::uint64_t{1} << kNotPlacedBit : 0;
+    const std::uint64_t shares = request->is_empty() ? 0 : std::uint64_t{1} << kNotPlacedBit;
     auto operation = operations_->add(request->id, request->elems, shares, now_ns);
     if (!is_new || layout.is_cut) place(*layout.mappings[is_new ? 1 : 0], *request);
     return operation;

@@ -227,11 +227,18 @@ std::vector<PendingTensor> TransportEngine::pending() const {
     return parts.size() == 1 ? std::move(parts[0]) : merge_pending(parts);
 }
 
-void TransportEngine::put_result(std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq,
-                                 const void *data, std::size_t bytes) {
+std::vector<std::uint8_t> TransportEngine::own_part(std::uint32_t epoch, std::uint32_t lane,
+                                                    std::uint32_t seq) const {
     Share &share = mapping_of(epoch).share_of(lane);
     const std::lock_guard lock(share.mutex);
-    share.core.put_result(lane, seq, data, bytes);
+    return share.core.own_part(lane, seq);
+}
+
+void TransportEngine::put_result(std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq,
+                                 const void *data, std::size_t bytes, bool non_finite) {
+    Share &share = mapping_of(epoch).share_of(lane);
+    const std::lock_guard lock(share.mutex);
+    share.core.put_result(lane, seq, data, bytes, non_finite);
 }
 
 void TransportEngine::end_operation(std::uint64_t id, bool done) {

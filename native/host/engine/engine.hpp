@@ -106,12 +106,14 @@ class TransportEngine {
     bool freeze();
     // Epoch and W of each mapping that it works by, the older one first.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> mappings() const;
-    // All of these throw std::logic_error unless frozen; see WorkerCore for the first three. Of a
+    // All of these throw std::logic_error unless frozen; see WorkerCore for the first four. Of a
     // lane of the mapping with this epoch; std::invalid_argument: there is no such mapping.
     LaneResult lane_result(std::uint32_t epoch, std::uint32_t lane) const;
     std::vector<PendingTensor> pending() const;
+    std::vector<std::uint8_t> own_part(std::uint32_t epoch, std::uint32_t lane,
+                                       std::uint32_t seq) const;
     void put_result(std::uint32_t epoch, std::uint32_t lane, std::uint32_t seq, const void *data,
-                    std::size_t bytes);
+                    std::size_t bytes, bool non_finite);
     // Ends a pending operation as done or failed. Throws std::invalid_argument when it is not
     // pending.
     void end_operation(std::uint64_t id, bool done);

@@ -48,7 +48,7 @@ Mapping::Mapping(const WorkerConfig &config, std::uint32_t most,
                  const std::vector<Way> &ways, const PacketMemory &memory, std::uint32_t first_bit)
     : epoch(config.epoch), window(window_of(config)), threads(threads_of(window, queues.size())),
       first_bit(first_bit), memory(memory), trees(trees_of(config)), framing(config.framing),
-      order(window, std::max(values_per_chunk(config), 1u), !config.is_stream) {
+      order(config) {
     const std::vector<LaneShare> parts = divide_lanes(window, threads, trees);
     finder = ShareFinder(window, threads, parts);
     for (const LaneShare &part : parts) {
@@ -64,15 +64,18 @@ Mapping::Mapping(const WorkerConfig &config, std::uint32_t most,
 }
 
 std::uint64_t Mapping::takers(const Submission &submission) const {
-    if (submission.request.elems == 0) return 0;
+    if (submission.request.is_empty()) return 0;
     const Place &place = submission.place;
-    const std::uint32_t lanes = place.lanes(window);
+    const std::uint32_t stride = 1u << place.lane_shift;
+    const std::uint32_t lanes = (place.lanes(window) - 1) * stride + 1;  // from the first to the last
     std::uint64_t found = 0;
     for (std::size_t i = 0; i < shares.size(); ++i) {
         const WorkerCore &core = shares[i]->core;
         const std::uint32_t ahead = (core.first_lane() - place.first_lane) & (window - 1);
         const std::uint32_t behind = (place.first_lane - core.first_lane()) & (window - 1);
-        const bool has_part = ahead < lanes || behind < core.lane_count();
+        // Of two lanes in a row each stride has one.
+        const bool has_stride = core.lane_count() >= stride || ahead % stride == 0;
+        const bool has_part = has_stride && (ahead < lanes || behind < core.lane_count());
         if (has_part) found |= bit_of(i);
     }
     return found;

@@ -51,19 +51,21 @@ LossRecovery::LossRecovery(std::uint32_t lanes, const RtoLimits &limits,
 // do, and all would wait for each other. So the chunks that come first go first, on all ranks; and
 // as many of them as the window holds go even if it is full: what fills it has been sent before,
 // and waits for somebody else.
-bool LossRecovery::has_room_for(std::uint64_t order) const {
-    const std::uint32_t window = window_packets();
-    if (flights_.size() < window || order < flights_.lowest_order() + window) return true;
-    const double small = flights_.small();
-    return flights_.size() - small + small * small_share_ < window;
+bool LossRecovery::has_room_for(std::uint64_t order, std::uint8_t flow, bool is_shared) const {
+    const std::uint32_t all = window_packets();
+    const std::uint32_t window = is_shared ? std::max(all / 2, 1u) : all;
+    const std::uint32_t size = flights_.size(flow);
+    if (size < window || order < flights_.lowest_order(flow) + window) return true;
+    const double small = flights_.small(flow);
+    return size - small + small * small_share_ < window;
 }
 
-void LossRecovery::sent(std::uint32_t lane, std::uint64_t order, std::uint8_t kind, bool is_small,
-                        std::int64_t now_ns) {
+void LossRecovery::sent(std::uint32_t lane, const Packet &packet, std::int64_t now_ns) {
     Flight &flight = flights_[lane];
-    flight.order = order;
-    flight.kind = kind;
-    flight.is_small = is_small;
+    flight.order = packet.order;
+    flight.kind = packet.kind;
+    flight.flow = packet.flow;
+    flight.is_small = packet.is_small;
     flight.sent_ns = flight.first_sent_ns = now_ns;
     flight.retries = 0;
     flight.timeouts = 0;

@@ -52,10 +52,15 @@ class LossRecovery {
     LossRecovery(std::uint32_t lanes, const RtoLimits &limits,
                  std::shared_ptr<congestion::Window> window, double small_share);
 
-    // A lane sends a new packet, in a round of this kind (below Overtaking::kKinds), for a chunk of
-    // this order; it has none in flight. is_small: it has no values.
-    void sent(std::uint32_t lane, std::uint64_t order, std::uint8_t kind, bool is_small,
-              std::int64_t now_ns);
+    // What is new of a packet to send, of a chunk of such an order among its flow's.
+    struct Packet {
+        std::uint64_t order;
+        std::uint8_t kind;  // of round, below Overtaking::kKinds
+        std::uint8_t flow;  // below kFlows
+        bool is_small;      // neither it nor its result has values
+    };
+    // A lane sends a new packet; it has none in flight.
+    void sent(std::uint32_t lane, const Packet &packet, std::int64_t now_ns);
     // The result of the packet in flight was accepted.
     void answered(std::uint32_t lane, const Answer &answer, std::int64_t now_ns);
     // The result of the packet answered before came once more.
@@ -71,8 +76,9 @@ class LossRecovery {
     }
 
     // Whether one more packet, of a chunk of this order, may be sent for the first time: now, or
-    // once the pace allows it.
-    bool has_room_for(std::uint64_t order) const;
+    // once the pace allows it. is_shared: packets of other flows wait or are in flight, too; then
+    // the flow has half of the window.
+    bool has_room_for(std::uint64_t order, std::uint8_t flow, bool is_shared) const;
     // When the next one may go; in the past where nothing holds it up.
     std::int64_t paced_ns() const { return pacer_.first_copy_ns(); }
     // Whether it is the pace alone that the next one waits for.

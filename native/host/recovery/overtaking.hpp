@@ -17,7 +17,7 @@ namespace ina::host {
 
 class Overtaking {
   public:
-    static constexpr std::size_t kKinds = 4;  // of rounds; numbered from 0
+    static constexpr std::size_t kKinds = 5;  // of rounds; numbered from 0
 
     // A packet of a chunk of this order, sent once, was answered. False: it proves nothing new.
     bool answered(std::size_t kind, std::uint64_t order, std::int64_t sent_ns) {

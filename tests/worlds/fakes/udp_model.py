@@ -20,6 +20,7 @@ from ina.protocol.peer import Peer
 from ina.protocol.spec import ALL_WORKERS, RESULTS_UDP_PORT
 from ina.protocol.switch_model import Attachment, Departure, ModelJob, Sharing, SwitchModel
 from tests.worlds.fakes.tickets import direct_ticket
+from tests.worlds.owners import of_workers
 
 _MOST_LATE_S = 0.005
 
@@ -130,7 +131,12 @@ class UdpModel:
         shared = frozenset(range(len(workers))) if sharing is None else sharing
         group = Sharing(shared, int(IPv4Address(self.group))) if self.group and shared else None
         with self._lock:
-            self.model.install(ModelJob(job, epoch, 0, slots or self.slots, workers, group))
+            self.model.install(
+                ModelJob(
+                    *(job, epoch, 0, slots or self.slots, workers, group),
+                    strips=of_workers(len(workers)),
+                )
+            )
 
     def install_beside(self, job: int, epoch: int, first_slot: int, slots: int) -> None:
         """Another mapping of a job that there is."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ina.host.recovery import Plan, plan
 from ina.testing import numerics
 from tests.worlds.fakes.tickets import direct_ticket
 from tests.worlds.parts import INT32, random_parts
+from tests.worlds.recovering import finish, given, hand_on
 from tests.worlds.virtual.cores import EPOCH, JOB
 from tests.worlds.virtual.star import Star
 
@@ -82,16 +84,13 @@ class Job:
     def recover(self, frozen: list[Frozen]) -> Plan:
         """What the ranks do together; the exchange is a function call."""
         found = plan([one.export for one in reversed(frozen)])
-        for transfer in found.transfers:
-            data = frozen[transfer.supplier].lane_data(transfer)
-            for rank in transfer.receivers:
-                frozen[rank].put(transfer, data)
+        hand_on(found, frozen)
         for left in found.sums:
-            for chunks in left.undone:
-                parts = [one.inputs(left.operation, chunks).copy() for one in frozen]
-                result = numerics.all_reduce(parts, self.ops[left.operation - 1], VALUES)
-                for one in frozen:
-                    one.outputs(left.operation, chunks)[:] = result
+            op = self.ops[left.operation - 1]
+            finish(
+                *(left.operation, left.undone, frozen),
+                partial(numerics.all_reduce, op=op, values=VALUES),
+            )
             for rank, one in enumerate(frozen):
                 if left.operation in {p.operation for p in one.export.pending}:
                     one.complete(left.operation)
@@ -108,9 +107,9 @@ class Job:
                 if operation in self.results[rank]:
                     continue  # an empty one
                 if operation <= self.submitted[rank]:
-                    chunks = (0, -(-result.size // VALUES))
-                    assert numerics.same_bits(one.inputs(operation, chunks), parts[rank])
-                    one.outputs(operation, chunks)[:] = result
+                    (span,) = one.spans(operation, ((0, -(-result.size // VALUES)),))
+                    assert numerics.same_bits(given(one.inputs(operation, span)), parts[rank])
+                    given(one.outputs(operation, span))[:] = result
                     one.complete(operation)
                 else:
                     self.outputs[operation - 1][rank][:] = result

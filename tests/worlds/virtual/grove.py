@@ -75,10 +75,7 @@ class Grove:
         self._ranks = {self._place(rank): rank for rank in range(workers)}
         self._events: list[tuple[int, int, tuple[object, ...]]] = []
         self._number = 0
-        self.orders = [
-            SubmissionOrder(self.lanes, values - self.is_stream, not self.is_stream)
-            for _ in range(workers)
-        ]
+        self.orders: list[SubmissionOrder] = []
         self.done: list[set[int]] = [set() for _ in range(workers)]
         self._left: dict[tuple[int, int], int] = {}
         self.cores: list[list[WorkerCore]] = []
@@ -90,6 +87,7 @@ class Grove:
                 verify=verify, check_key=bytes(range(16)), first_seq=first_seq,
                 is_stream=self.is_stream,
             )  # fmt: skip
+            self.orders.append(SubmissionOrder(config))
             self.cores.append(list(self._divided(config, shares[rank] if shares else 1)))
 
     def _divided(self, config: WorkerConfig, shares: int) -> list[WorkerCore]:
@@ -120,6 +118,9 @@ class Grove:
 
     def submit(self, rank: int, number: int, part: Array, out: Array, op: str = "sum") -> None:
         what = Collective(VALUE_TYPES[part.dtype], part.size, REDUCTIONS[op])
+        self.begin(rank, number, part, out, what)
+
+    def begin(self, rank: int, number: int, part: Array, out: Array, what: Collective) -> None:
         placed = self.orders[rank].next(number, part.ctypes.data, out.ctypes.data, what)
         self._left[rank, number] = len(self.cores[rank])
         for index, core in enumerate(self.cores[rank]):

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 from ina.host.trees import TreePlace
+from ina.protocol import strips
 from ina.protocol.peer import Peer
 from ina.protocol.spec import OWNER_BITS, index_bits, path_mask, path_of
+from ina.protocol.strips import Strips
 from ina.protocol.switch_model import Attachment, ModelJob, Parent, SwitchModel
 
 
@@ -43,7 +45,15 @@ class _Way:
         fan_in = len(node.children)
         below = [self.to(index, fan_in) for index in range(fan_in)]
         ways = tuple(path_of(it.indices, it.widths) for it in below)
-        return Parent(at, self.indices[-1], node.level, path_mask(below[0].widths), ways)
+        mask = path_mask(below[0].widths)
+        return Parent(at, self.indices[-1], node.level, mask, ways, self.strips(strips.to_parent))
+
+    def strips(self, of: Callable[[int, int], Strips]) -> Strips:
+        """Of what it leads to; of none where a path has no room for an owner's."""
+        if sum(self.widths) > OWNER_BITS:
+            return strips.KEEPS
+        path, mask = path_of(self.indices, self.widths), path_mask(self.widths)
+        return of(path >> OWNER_BITS, mask >> OWNER_BITS)
 
 
 def racks(sizes: Sequence[int], root: str = "root") -> Node:
@@ -134,9 +144,11 @@ class Forest:
         root_children: int,
     ) -> None:
         at = self._at(node.name)
-        children = []
+        children, stripped = [], []
         for index, child in enumerate(node.children):
             down = way.to(index, len(node.children))
+            is_rank = isinstance(child, int)
+            stripped.append(down.strips(strips.to_worker if is_rank else strips.to_switch))
             if isinstance(child, int):
                 children.append(self._place(child))
                 self.places[child].append(
@@ -165,6 +177,7 @@ class Forest:
                 *(job, self._epoch, self._used[node.name], 2 * lanes, tuple(children)),
                 parent=parent,
                 is_stream=self._is_stream,
+                strips=tuple(stripped),
             )
         )
         self._used[node.name] += 2 * lanes
