@@ -24,8 +24,7 @@ namespace {
 struct LoneCore : WorkerCore {
     LoneCore(const WorkerConfig &config, const congestion::Choice &congestion, std::uint32_t most)
         : WorkerCore(config, congestion::make_control(congestion, room_of(config, most))),
-          order(config), pacing(most),
-          room(room_of(config, most)) {}
+          order(config), pacing(most), room(room_of(config, most)) {}
 
     SubmissionOrder order;
     Pacing pacing;

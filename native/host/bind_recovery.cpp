@@ -88,9 +88,8 @@ void bind_recovery(nb::module_ &m) {
         .def(
             "sent",
             [](LoneRecovery &self, std::uint32_t lane, std::uint64_t order, std::uint8_t kind,
-               std::int64_t now_ns, bool is_small, std::uint8_t flow) {
-                self.sent(lane, {order, kind, flow, is_small}, now_ns);
-            },
+               std::int64_t now_ns, bool is_small,
+               std::uint8_t flow) { self.sent(lane, {order, kind, flow, is_small}, now_ns); },
             nb::arg("lane"), nb::arg("order"), nb::arg("kind"), nb::arg("now_ns"),
             nb::arg("is_small") = false, nb::arg("flow") = 0)
         .def(

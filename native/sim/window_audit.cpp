@@ -59,9 +59,9 @@ void WindowAudit::sent(const host::PacketView &packet, std::uint32_t window) {
     const std::uint32_t most = std::min({window, most_, static_cast<std::uint32_t>(lanes_.size())});
     const Part &part = lane.parts.front();
     if (!has_room(part, most)) {
-        note(header.seq, "is packet " + std::to_string(in_flight_[part.flow] + 1) +
-                             " in flight (" + std::to_string(small_[part.flow]) + " without values) in a window of " +
-                             std::to_string(most));
+        note(header.seq, "is packet " + std::to_string(in_flight_[part.flow] + 1) + " in flight (" +
+                             std::to_string(small_[part.flow]) +
+                             " without values) in a window of " + std::to_string(most));
     }
     lane.in_flight = true;
     // In a round of another shape the answer may have them.

@@ -94,8 +94,9 @@ class Bench {
         const int type = input_->byte() % 12;
         request.kind = static_cast<host::CollectiveKind>(input_->byte() % host::kCollectiveKinds);
         const bool is_summed = host::is_value_type(type) && type != wire::kValueTypeBytes;
-        request.type = request.is_moved() ? host::ValueType::kBytes
-                                          : static_cast<host::ValueType>(is_summed ? type : type % 4);
+        request.type = request.is_moved()
+                           ? host::ValueType::kBytes
+                           : static_cast<host::ValueType>(is_summed ? type : type % 4);
         request.op = static_cast<host::Reduction>(input_->byte() % 2);
         request.elems = input_->byte() % (kMostElems + 1);
         if (request.kind == host::CollectiveKind::kBarrier) request.elems = 0;

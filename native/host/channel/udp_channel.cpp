@@ -216,9 +216,8 @@ const PacketView *UdpChannel::by_size(const PacketView *packets, std::size_t cou
     const auto is_like_first = [&](const PacketView &one) { return one.bytes == packets[0].bytes; };
     if (!gso_ || std::all_of(packets, packets + count, is_like_first)) return packets;
     sorted_.assign(packets, packets + count);
-    std::stable_sort(sorted_.begin(), sorted_.end(), [](const PacketView &a, const PacketView &b) {
-        return a.bytes > b.bytes;
-    });
+    std::stable_sort(sorted_.begin(), sorted_.end(),
+                     [](const PacketView &a, const PacketView &b) { return a.bytes > b.bytes; });
     return sorted_.data();
 }
 

@@ -71,9 +71,9 @@ void ChunkCodec::write_packet(Lane &lane, std::uint8_t *packet) const {
     lane.announced = header.next_exponent;
     lane.failed = {};
     if (check_.is_on()) {
-        const auto made = check_.contribute(
-            tag_of(lane, header), claim,
-            header.value_count > 0 ? packet + wire::kHeaderBytes : nullptr);
+        const auto made =
+            check_.contribute(tag_of(lane, header), claim,
+                              header.value_count > 0 ? packet + wire::kHeaderBytes : nullptr);
         header.check = made.check;
         lane.expected = made.expected;
     }
@@ -220,11 +220,10 @@ bool ChunkCodec::fits(const Lane &lane, const wire::Header &header,
     const std::uint32_t count = has_values ? config_.values_per_packet : 0;
     const bool may_be_bare = !config_.is_stream && !lane.gets();
     // A sum that another job put out of a shared slot says no shape: who gets none has them then.
-    const bool has_right_shape = header.shape == static_cast<std::uint8_t>(lane.shape()) ||
-                                 header.shape == wire::kShapeSum;
-    const bool has_right_size =
-        has_right_shape &&
-        (header.value_count == count || (header.value_count == 0 && may_be_bare));
+    const bool has_right_shape =
+        header.shape == static_cast<std::uint8_t>(lane.shape()) || header.shape == wire::kShapeSum;
+    const bool has_right_size = has_right_shape && (header.value_count == count ||
+                                                    (header.value_count == 0 && may_be_bare));
     const bool names_next = config_.is_stream && lane.has_values();
     if (names_next &&
         (!has_right_size || !schedule_.may_follow(lane, named_next(lane, values), lane.next_own))) {
@@ -264,9 +263,9 @@ void ChunkCodec::keep_lower(const Lane &lane, const std::uint8_t *values) {
 const std::uint8_t *ChunkCodec::with_own(const Lane &lane, const std::uint8_t *sums,
                                          std::uint8_t *room) const {
     const Tensor &tensor = *lane.tensor;
-    const std::size_t words =
-        codec_of(tensor.request.type)
-            .write(block_of(lane), tensor.chunk_in(lane.chunk), tensor.chunk_elems(lane.chunk), room);
+    const std::size_t words = codec_of(tensor.request.type)
+                                  .write(block_of(lane), tensor.chunk_in(lane.chunk),
+                                         tensor.chunk_elems(lane.chunk), room);
     for (std::size_t i = 0; i < words * wire::kValueBytes; i += wire::kValueBytes) {
         wire::store_be32(room + i, wire::load_be32(room + i) + wire::load_be32(sums + i));
     }

@@ -4,11 +4,10 @@
 // at most: none gets the result of s + W before all have sent it, which none does before it has the
 // result of s. The newest result of each lane is therefore all that one worker may have and another
 // lack; it lies in its tensor while that is pending, and is kept here afterwards, or all along
-// where the worker's tensor does not get it. But of a scatter the owner alone ever has the sum; if it
-// is the owner that lacks it, the sum is made once more of what each worker gave, which is kept in
-// the result's place. Once all has been handed on, all workers have the same
-// chunks done, and the inputs of the others are whole: results are written only when they are
-// accepted.
+// where the worker's tensor does not get it. But of a scatter the owner alone ever has the sum; if
+// it is the owner that lacks it, the sum is made once more of what each worker gave, which is kept
+// in the result's place. Once all has been handed on, all workers have the same chunks done, and
+// the inputs of the others are whole: results are written only when they are accepted.
 #pragma once
 
 #include <cstddef>

@@ -46,8 +46,8 @@ class Placement {
         std::uint64_t turn = next_turn;
         std::uint64_t taken = chunks;
         if (guesses_ && is_float(request.type) && chunks <= lanes) {
-            const auto [history, is_new] = histories_.find(
-                request, static_cast<std::uint32_t>(chunks), lanes, next_turn);
+            const auto [history, is_new] =
+                histories_.find(request, static_cast<std::uint32_t>(chunks), lanes, next_turn);
             place.history = history;
             place.first_block = history->take_turn();
             turn = history->turn_of(place.first_block);

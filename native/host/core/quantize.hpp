@@ -38,9 +38,7 @@ inline constexpr ValueType element_of(ValueType type) {
 inline constexpr std::uint32_t values_per_word(ValueType type) {
     return 1u << (static_cast<std::uint8_t>(type) >> 2);
 }
-inline constexpr bool is_value_type(int type) {
-    return type >= 0 && (type >> 2) < 3 && type != 4;
-}
+inline constexpr bool is_value_type(int type) { return type >= 0 && (type >> 2) < 3 && type != 4; }
 
 inline constexpr bool is_float(ValueType type) {
     return element_of(type) != element_of(ValueType::kInt32);

@@ -1,9 +1,9 @@
 // What a lane sends next, after which result. All workers come to the same.
 //
-// Dense: each W-th chunk of a tensor (where it has half of the lanes, each W/2-th), from the lane's first on, and then the next tensor's; a lane
-// says in each packet what it knows of the next one (its exponent): so what follows is known a
-// packet ahead. A stream: the lane's first chunk, and then the one that each result names
-// (block_finder.hpp); what lies between is zero on all workers.
+// Dense: each W-th chunk of a tensor (where it has half of the lanes, each W/2-th), from the lane's
+// first on, and then the next tensor's; a lane says in each packet what it knows of the next one
+// (its exponent): so what follows is known a packet ahead. A stream: the lane's first chunk, and
+// then the one that each result names (block_finder.hpp); what lies between is zero on all workers.
 #pragma once
 
 #include <cstdint>

@@ -82,8 +82,8 @@ struct Submission {
         const bool has_all = request.kind == CollectiveKind::kAllGather;
         return static_cast<std::uint8_t *>(request.out) + offset_bytes(chunk, has_all);
     }
-    // Of the chunk's first value, among those of all parts, each filled up to whole chunks, in their
-    // order.
+    // Of the chunk's first value, among those of all parts, each filled up to whole chunks, in
+    // their order.
     std::uint64_t number_of_first(std::uint64_t chunk) const {
         const std::uint64_t pieces = place.chunks / parts();
         const std::uint64_t before = request.has_parts() ? owner(chunk) * pieces : 0;
@@ -111,7 +111,8 @@ struct Submission {
 class SubmissionOrder {
   public:
     explicit SubmissionOrder(const WorkerConfig &config)
-        : words_per_chunk_(std::max(values_per_chunk(config), 1u)), rank_(static_cast<std::uint16_t>(config.rank)),
+        : words_per_chunk_(std::max(values_per_chunk(config), 1u)),
+          rank_(static_cast<std::uint16_t>(config.rank)),
           ranks_(static_cast<std::uint16_t>(config.world_size)), has_shapes_(has_shapes(config)),
           placement_(window_of(config), !config.is_stream) {}
 
@@ -123,9 +124,8 @@ class SubmissionOrder {
         submission.ranks = ranks_;
         submission.digest = digest_.value();
         submission.values_per_chunk = words_per_chunk_ * codec_of(request.type).per_word;
-        submission.is_together =
-            request.kind == CollectiveKind::kAllGather &&
-            request.elems <= submission.values_per_chunk / ranks_;
+        submission.is_together = request.kind == CollectiveKind::kAllGather &&
+                                 request.elems <= submission.values_per_chunk / ranks_;
         if (has_shapes_ && !submission.is_together) submission.shape = request.shape();
         if (!request.is_empty()) {
             submission.place = placement_.next(request, submission.shape, chunks_of(submission));

@@ -72,8 +72,8 @@ class SumCheck {
         std::uint32_t check = 0;     // the header's field
         std::uint64_t expected = 0;  // for verify() of the round's result
     };
-    // `values`: tag.value_count of them, as on the wire; null: this worker gives none. The same tag must never come again with
-    // other values: two checks with the same pads tell their difference.
+    // `values`: tag.value_count of them, as on the wire; null: this worker gives none. The same tag
+    // must never come again with other values: two checks with the same pads tell their difference.
     Contribution contribute(const RoundTag &tag, Claim claim, const std::uint8_t *values) const;
 
     // Whether values and check of a result belong together.

@@ -67,7 +67,8 @@ std::uint64_t Mapping::takers(const Submission &submission) const {
     if (submission.request.is_empty()) return 0;
     const Place &place = submission.place;
     const std::uint32_t stride = 1u << place.lane_shift;
-    const std::uint32_t lanes = (place.lanes(window) - 1) * stride + 1;  // from the first to the last
+    const std::uint32_t lanes =
+        (place.lanes(window) - 1) * stride + 1;  // from the first to the last
     std::uint64_t found = 0;
     for (std::size_t i = 0; i < shares.size(); ++i) {
         const WorkerCore &core = shares[i]->core;

@@ -37,8 +37,8 @@ class FlightList {
 
     Flight &operator[](std::uint32_t lane) { return flights_[lane]; }
     const Flight &operator[](std::uint32_t lane) const { return flights_[lane]; }
-    std::vector<Flight> &all() { return flights_; }   // also those not in flight
-    std::uint32_t size() const { return size_; }      // in flight
+    std::vector<Flight> &all() { return flights_; }  // also those not in flight
+    std::uint32_t size() const { return size_; }     // in flight
     std::uint32_t size(std::uint8_t flow) const { return flows_[flow].size; }
     std::uint32_t small() const { return flows_[0].small + flows_[1].small; }  // without values
     std::uint32_t small(std::uint8_t flow) const { return flows_[flow].small; }
