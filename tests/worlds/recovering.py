@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from ina.host.arrays import Array
 from ina.host.chunks import Ranges
 from ina.host.frozen import Frozen
@@ -24,7 +26,7 @@ def hand_on(found: Plan, frozen: Sequence[Frozen]) -> None:
         for rank in transfer.receivers:
             frozen[rank].put(transfer, data)
     for again in found.again:
-        words = sum(one.own_part(again) for one in frozen)
+        words = np.sum([one.own_part(again) for one in frozen], axis=0, dtype=np.int32)
         for rank in again.receivers:
             frozen[rank].put_sum(again, words)
 
