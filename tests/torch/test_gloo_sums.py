@@ -65,7 +65,7 @@ def test_all_of_a_sum_begins_before_the_next_one_and_none_waits_for_its_end(
         work.let_go()
     for one in [*all_of_them, ballot]:
         one.wait()
-        assert one.tensor.eq(1).all()
+        assert one.source.eq(1).all()
 
 
 def test_what_has_ended_is_not_written_to_and_nothing_waits_for_it(

@@ -26,7 +26,7 @@ def hand_on(found: Plan, frozen: Sequence[Frozen]) -> None:
         for rank in transfer.receivers:
             frozen[rank].put(transfer, data)
     for again in found.again:
-        words = np.sum([one.own_part(again) for one in frozen], axis=0, dtype=np.int32)
+        words = np.add.reduce([one.own_part(again) for one in frozen], dtype=np.int32)
         for rank in again.receivers:
             frozen[rank].put_sum(again, words)
 
