@@ -29,6 +29,7 @@ from ina.sim.scenario import (
     DTYPES,
     HOOK_BITS,
     HOOKS,
+    SHAPED_KINDS,
     WIRES,
     ControllerSpec,
     FaultSpec,
@@ -57,6 +58,8 @@ _NICS = 0.3
 """Of those that are left, whose hosts have RDMA NICs."""
 _ROOTED = 0.2
 """Of tensors."""
+_SHAPED = 0.3
+"""Of the others."""
 _CODED = 0.3
 """Of tensors, which travel in fewer bits."""
 _SPARSE = 0.25
@@ -220,6 +223,7 @@ def _with_kinds(seed: int, scenario: Scenario) -> Scenario:
     scenario = _coded(random.Random(f"{seed} wires"), scenario)
     scenario = _thinned(random.Random(f"{seed} densities"), scenario)
     scenario = _hooked(random.Random(f"{seed} hooks"), scenario)
+    scenario = _shaped(random.Random(f"{seed} shapes"), scenario)
     rng = random.Random(f"{seed} streams")
     if scenario.switch.mode == DEFAULT_MODE and rng.random() < _STREAMS:
         scenario = streaming(rng, scenario)
@@ -238,6 +242,33 @@ def _rooted(rng: random.Random, scenario: Scenario) -> Scenario:
                 for it in job.tensors
             ],
         )
+        for job in scenario.job
+    ]
+    return replace(scenario, job=jobs)
+
+
+def _shaped(rng: random.Random, scenario: Scenario) -> Scenario:
+    """Some tensors are gathered, or scattered."""
+
+    def shaped(it: TensorSpec, workers: int) -> TensorSpec:
+        kind = rng.choice(SHAPED_KINDS)
+        root = rng.randrange(workers)
+        if it.density is not None or it.root is not None or rng.random() >= _SHAPED:
+            return it
+        # All ranks' parts together have what the tensor had, or more where that was hardly any.
+        parts = workers if kind in ("reduce_scatter", "all_gather") else 1
+        elems = -(-it.elems // parts)
+        return replace(
+            it,
+            kind=kind,
+            root=root if kind == "broadcast" else None,
+            elems=0 if kind == "barrier" else elems,
+        )
+
+    jobs = [
+        job
+        if job.hook or not job.check
+        else replace(job, tensors=[shaped(it, job.workers) for it in job.tensors])
         for job in scenario.job
     ]
     return replace(scenario, job=jobs)

@@ -296,10 +296,12 @@ class JobRun:
                 place = Place(self._seed, self.name, step, index)
                 index += 1
                 if self.spec.check:
-                    values, out = place.values(spec, rank.seat.rank), None
+                    values, out = place.given(spec, rank.seat.rank, self.spec.workers), None
                 else:
                     values = out = self._shared(spec)
-                if spec.density is None:
+                if spec.kind != "all_reduce":
+                    future = rank.submit_of(spec, values)
+                elif spec.density is None:
                     future = rank.submit(values, spec.op, out, spec.root, spec.wire)
                 else:
                     future = rank.submit_blocks(values, spec.block_elems, spec.op, spec.wire)
@@ -326,16 +328,20 @@ class JobRun:
             if len(self._right) > 64:  # those of long ago
                 del self._right[next(iter(self._right))]
         self.sums_checked += 1
-        if where := difference(found, self._right[place, number], values):
+        right = self._right[place, number]
+        if tensor.kind == "reduce_scatter":
+            right = right[rank.seat.rank * tensor.elems :][: tensor.elems]
+        if where := difference(found, right, values):
             what = (
                 f"job {self.name} rank {rank.seat.rank} step {place.step} tensor {place.tensor}"
-                f" ({tensor.op} of {tensor.elems} {tensor.dtype} by wire {tensor.wire}): {where}"
+                f" ({tensor.kind} {tensor.op} of {tensor.elems} {tensor.dtype} by wire"
+                f" {tensor.wire}): {where}"
             )
             self._violate(Violation("wrong sum", what))
 
     def _judge_input(self, place: Place, tensor: TensorSpec, rank: Rank, values: Array) -> None:
         """Of a rank that gets no result: nothing has been written."""
-        given = place.values(tensor, rank.seat.rank)
+        given = place.given(tensor, rank.seat.rank, self.spec.workers)
         if where := difference(values, given, self._plane.fabric.values):
             what = f"job {self.name} rank {rank.seat.rank} step {place.step}, its input: {where}"
             self._violate(Violation("wrong sum", what))

@@ -229,6 +229,9 @@ def _smaller_jobs(job: JobSpec) -> Iterator[JobSpec]:
     for i in range(len(tensors)):
         if len(tensors) > 1:
             yield replace(job, tensors=tensors[:i] + tensors[i + 1 :])
+        if tensors[i].kind != "all_reduce":
+            summed = replace(tensors[i], kind="all_reduce", root=None)
+            yield replace(job, tensors=[*tensors[:i], summed, *tensors[i + 1 :]])
         if tensors[i].root is not None:
             to_all = replace(tensors[i], root=None)
             yield replace(job, tensors=[*tensors[:i], to_all, *tensors[i + 1 :]])

@@ -11,6 +11,8 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ina.errors import InaError
 from ina.extension import sim as native
 from ina.extension.host import Operation, OperationState
@@ -25,11 +27,13 @@ from ina.host.ticket import Ticket
 from ina.host.turns import Turns
 from ina.protocol.coding import CODINGS
 from ina.protocol.collective import Collective, CollectiveKind
+from ina.protocol.spec import ValueType
 from ina.sim.awaited import Awaited, Found, as_future, fail
 from ina.sim.errors import CrashedError
 from ina.sim.links import SimHost, SimLink, SimShared, manner_of
 from ina.sim.loop import VirtualLoop
 from ina.sim.process import Process
+from ina.sim.scenario import TensorSpec
 from ina.sim.seat import Seat
 from ina.sim.task_driver import TaskDriver
 from ina.sim.wire import SimWire
@@ -131,6 +135,29 @@ class Rank:
             what = what._replace(kind=CollectiveKind.REDUCE, root=root)
         what = CODINGS[wire].of(what)
         out = prepare_output(array, out) if what.gets(self.seat.rank) else None
+        return as_future(self._turns.submit(lambda: self._start(array, out, what)), self._loop)
+
+    def submit_of(self, spec: TensorSpec, array: Array) -> Found:
+        """Begins what a scenario says, as :meth:`submit`; ``array``: what this rank reads from.
+
+        Who gets nothing gets None, but the root of a broadcast what it has.
+        """
+        ranks, root, out = self.seat.world_size, spec.root or 0, array
+        match spec.kind:
+            case "reduce_scatter":
+                out = np.empty(array.size // ranks, array.dtype)
+                kind = CollectiveKind.REDUCE_SCATTER
+                what = Collective(check_input(array), out.size, reduction(spec.op), kind)
+                what = CODINGS[spec.wire].of(what)
+            case "all_gather":
+                out = np.empty(ranks * array.size, array.dtype)
+                what = Collective(ValueType.BYTES, array.nbytes, kind=CollectiveKind.ALL_GATHER)
+            case "broadcast":
+                out = array if self.seat.rank == root else np.empty_like(array)
+                kind = CollectiveKind.BROADCAST
+                what = Collective(ValueType.BYTES, array.nbytes, kind=kind, root=root)
+            case _:
+                what = Collective(ValueType.INT32, 0, kind=CollectiveKind.BARRIER)
         return as_future(self._turns.submit(lambda: self._start(array, out, what)), self._loop)
 
     def submit_blocks(

@@ -131,6 +131,7 @@ def _check_job(job: JobSpec, topology: Topology) -> None:
             raise ScenarioError(f"{where}: density is a share, 0 to 1")
         if tensor.density is not None and tensor.root is not None:
             raise ScenarioError(f"{where}: a sparse sum, of some density, has no root")
+        _check_kind(f"{where}: kind = {tensor.kind!r}", tensor, job)
         bits = CODINGS[tensor.wire].bits
         if job.workers > MOST_WORKERS[bits]:
             raise ScenarioError(f"{where}: wire: {too_narrow(bits, job.workers)}")
@@ -140,6 +141,19 @@ def _check_job(job: JobSpec, topology: Topology) -> None:
         raise ScenarioError(f"{where}: straggler.share is a share, 0 to 1")
     for key in ("compute_ms", "slots", "wraps_after"):
         at_least(f"{where}: {key}", getattr(job, key), 0)
+
+
+def _check_kind(where: str, tensor: TensorSpec, job: JobSpec) -> None:
+    if tensor.kind == "all_reduce":
+        return
+    if tensor.density is not None:
+        raise ScenarioError(f"{where}: a sparse sum, of some density, is of kind all_reduce")
+    if tensor.root is not None and tensor.kind != "broadcast":
+        raise ScenarioError(f"{where}: it has no root")
+    if not job.check:
+        raise ScenarioError(f"{where}: want check = true, which gives each rank memory of its own")
+    if job.hook:
+        raise ScenarioError(f"{where}: a hook's buckets are of kind all_reduce")
 
 
 def _check_hook(job: JobSpec) -> None:

@@ -236,13 +236,18 @@ class ControllerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     slack: float = 2.0
 
 
+Kind = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier"]
+SHAPED_KINDS: tuple[Kind, ...] = ("reduce_scatter", "all_gather", "broadcast", "barrier")
+
+
 class TensorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Tensors of a step that are of one kind."""
 
-    elems: int
+    elems: int  # with kind reduce_scatter and all_gather: of each rank's part
     dtype: Dtype = "float32"
     op: Literal["sum", "avg"] = "sum"
-    root: int | None = None  # a rank that alone gets the result; None: all do
+    kind: Kind = "all_reduce"
+    root: int | None = None  # a rank that alone gets the sum, or has what others get; None: none
     wire: Wire = "32"  # how floats travel
     density: float | None = None  # of a sparse sum: a block is not zero so often; None: a dense sum
     block_elems: int = 64  # of a sparse sum

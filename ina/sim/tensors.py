@@ -6,16 +6,19 @@ Values follow from the seed and from where they are used, so nothing has to be k
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+from msgspec.structs import replace
 
 from ina.host.arrays import Array
 from ina.protocol.coding import CODINGS
 from ina.sim.scenario import TensorSpec
 from ina.testing import numerics, packed, sparse, streams
+from ina.testing.parts import reduce_scatter
 
 _DTYPES: dict[str, np.dtype[Any]] = {
     "float32": np.dtype(np.float32),
@@ -43,8 +46,16 @@ class Place:
     step: int
     tensor: int
 
+    def given(self, spec: TensorSpec, rank: int, workers: int) -> Array:
+        """What a rank reads from."""
+        if spec.kind == "barrier":
+            return np.zeros(0, dtype_of(spec))
+        if spec.kind == "reduce_scatter":
+            spec = replace(spec, elems=spec.elems * workers)
+        return self.values(spec, rank)
+
     def values(self, spec: TensorSpec, rank: int) -> Array:
-        """What a rank gives."""
+        """Of a tensor of this size, a rank's."""
         values = self._dense(spec, rank)
         if spec.zeros > 0.0:
             seed = zlib.crc32(f"{self.seed} {self.job} {self.step} {self.tensor} {rank}".encode())
@@ -85,12 +96,31 @@ class Place:
     def right(
         self, spec: TensorSpec, workers: int, words: int, number: int = 1, lanes: int = 0
     ) -> Array:
-        """What each rank must get, bit for bit.
+        """What ranks must get, bit for bit; of what each gets a part of, all parts.
 
         ``words``: of a packet. ``number``: in the order of submission, from 1. ``lanes``: of a
         stream of blocks; 0: it is none.
         """
-        parts = [self.values(spec, rank) for rank in range(workers)]
+        parts = [self.given(spec, rank, workers) for rank in range(workers)]
+        if spec.kind == "all_gather":
+            return np.concatenate(parts)
+        if spec.kind in ("broadcast", "barrier"):
+            return parts[spec.root or 0]
+        if spec.kind == "reduce_scatter":
+            dense = replace(spec, kind="all_reduce")
+            chunk = (words - 1 if lanes else words) * 32 // CODINGS[spec.wire].bits
+            return reduce_scatter(
+                parts,
+                chunk,
+                lambda filled: self._sum(dense, filled, words, number, lanes),
+                in_turn=lanes > 0,
+            )
+        return self._sum(spec, parts, words, number, lanes)
+
+    @staticmethod
+    def _sum(
+        spec: TensorSpec, parts: Sequence[Array], words: int, number: int, lanes: int
+    ) -> Array:
         coding = CODINGS[spec.wire]
         with np.errstate(invalid="ignore"):
             if lanes:
