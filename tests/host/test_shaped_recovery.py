@@ -24,7 +24,7 @@ from tests.worlds.virtual.cores import EPOCH, JOB
 from tests.worlds.virtual.star import Star, late, scattered
 
 VALUES = 64
-OPS = {number: name for name, number in REDUCTIONS.items()}
+OPS = {int(number): name for name, number in REDUCTIONS.items()}
 
 
 class Job:
