@@ -58,6 +58,28 @@ def emulated_star(
             above.stop()
 
 
+@contextlib.contextmanager
+def forwarding_star(
+    workers: int,
+    link: str,
+    rate_bit_s: float | None,
+    *,
+    values: int,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Iterator[StarNetwork]:
+    """A star whose soft switch forwards all frames, and sums; until the block ends.
+
+    Raises as :func:`ina.emulate.emulation.emulate`.
+    """
+    rates = {f"h{number}": rate_bit_s for number in range(1, workers + 1)}
+    topology = star_topology(rates, "soft", {"switch": {"values": values}})
+    with (
+        tempfile.TemporaryDirectory(prefix="ina-bench-") as folder,
+        emulate(topology, Path(folder), progress) as emulation,
+    ):
+        yield StarNetwork(workers, link, rate_bit_s, emulation.state, emulation.processes)
+
+
 def _topology(plan: StarShape, kind: SwitchKind) -> Topology:
     rates = {f"h{number}": plan.rate_bit_s for number in range(1, plan.workers + 1)}
     rates[AGGREGATOR_NAME] = plan.aggregator_bit_s

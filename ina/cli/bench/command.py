@@ -12,6 +12,9 @@ MEMBERS = {
     "quantize": Lazy("ina.cli.bench.quantize", "The host's conversions, beside memcpy."),
     "rounding": Lazy("ina.cli.bench.rounding", "How far off sums are in fewer bits."),
     "allreduce": Lazy("ina.cli.bench.allreduce", "All-reduce through the switch, beside Gloo."),
+    "collectives": Lazy(
+        "ina.cli.bench.collectives", "nccl-tests' table of collectives, beside Gloo."
+    ),
     "blocks": Lazy("ina.cli.bench.blocks", "Sums of arrays that are mostly zero, by density."),
     "racks": Lazy("ina.cli.bench.racks", "All-reduce over racks and a spine, beside Gloo."),
     "routing": Lazy("ina.cli.bench.routing", "Two jobs over two spines, by placement."),

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ina.bench import parse
-from ina.bench.star import LEAST_QUEUE_BYTES, QUEUE_BYTES, star
+from ina.bench.star import LEAST_QUEUE_BYTES, QUEUE_BYTES, StarNetwork, star
 from ina.bench.testbed import LOOPBACK, Testbed
 from ina.cli.common import torchrun
 from ina.controller.config import USUAL_NETWORK
@@ -87,6 +87,13 @@ def queue_bytes_for(queue: str, rate_bit_s: float | None) -> int:
         least = parse.size_text(LEAST_QUEUE_BYTES)
         raise InvalidInputError(f"--queue {queue}: want one size, {least} or more: a super-packet")
     return found
+
+
+def counted_in(testbed: Testbed) -> str:
+    """The namespace of the ranks' links' other ends, where token buckets count; empty: none do."""
+    if not isinstance(testbed, StarNetwork) or testbed.rate_bit_s is None:
+        return ""
+    return testbed.state.net
 
 
 @contextmanager

@@ -1,0 +1,30 @@
+"""The bare UDP echo beside which collectives are measured."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+
+from ina.bench.torch import udp_echo
+from ina.bench.torch.udp_echo import UdpEcho
+from ina.errors import DeadlineError
+
+
+def test_each_datagram_comes_back() -> None:
+    with closing(UdpEcho("127.0.0.1", 36)) as one, closing(UdpEcho("127.0.0.1", 36)) as other:
+        one.connect(other.place)
+        other.connect(one.place)
+        with ThreadPoolExecutor(1) as pool:
+            answered = pool.submit(other.answer, 3)
+            one.ask(3)
+            answered.result()
+
+
+def test_a_datagram_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(udp_echo, "_ANSWER_S", 0.01)
+    with closing(UdpEcho("127.0.0.1", 36)) as one, closing(UdpEcho("127.0.0.1", 36)) as silent:
+        one.connect(silent.place)
+        with pytest.raises(DeadlineError, match=r"udp echo: no datagram in 0\.01 s"):
+            one.ask(1)
