@@ -86,6 +86,12 @@ class Gradients:
         return [self.memory[: shape.numel()].view(shape) for shape in shapes]
 
 
+def passed_on(x: torch.Tensor, gradients: Gradients, layer: nn.Module) -> torch.Tensor:
+    """``x``, on which all parameters of a layer have their part; their gradients are those."""
+    found: torch.Tensor = _Layer.apply(x, gradients, *layer.parameters())  # type: ignore[no-untyped-call]
+    return found
+
+
 class Synthetic(nn.Module):
     """A model of given parameter shapes."""
 
@@ -102,7 +108,7 @@ class Synthetic(nn.Module):
         """A number, on which every parameter has its part."""
         x = x.requires_grad_()
         for layer in self.layers:
-            x = _Layer.apply(x, self.gradients, *layer.parameters())  # type: ignore[no-untyped-call]
+            x = passed_on(x, self.gradients, layer)
         return x.sum()
 
 

@@ -104,9 +104,10 @@ class Digits:
 
 
 class Text:
-    """Two layers of GPT-2, 64 wide, from bytes to bytes: 120 k parameters."""
+    """Layers of GPT-2 from bytes to bytes; two of them, 64 wide, have 120 k parameters."""
 
-    def __init__(self) -> None:
+    def __init__(self, layers: int = 2, width: int = 64, heads: int = 4) -> None:
+        self._shape = layers, width, heads
         self._example = _example("gpt2")
         text = b"".join(it.read_bytes() for it in sorted(_library().glob("*.py")))
         context = self._example.CONTEXT
@@ -117,7 +118,7 @@ class Text:
 
     def net(self) -> nn.Module:
         """The example's."""
-        net: nn.Module = self._example.GPT2()
+        net: nn.Module = self._example.GPT2(*self._shape)
         return net
 
     def shards(self, net: nn.Module) -> Iterator[nn.Module]:

@@ -25,6 +25,7 @@ MEMBERS = {
     ),
     "resize": Lazy("ina.cli.bench.resize", "What other slots cost a running job."),
     "ddp": Lazy("ina.cli.bench.ddp", "Training steps of DDP, beside Gloo."),
+    "fsdp": Lazy("ina.cli.bench.fsdp", "Steps of FSDP2, beside Gloo and what links allow."),
     "training": Lazy("ina.cli.bench.training", "Losses by how gradients travel."),
     "embedding": Lazy("ina.cli.bench.embedding", "An embedding's gradients, beside Gloo."),
     "lookups": Lazy("ina.cli.bench.lookups", "Embeddings looked up and updated, beside Gloo."),
