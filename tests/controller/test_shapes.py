@@ -26,7 +26,7 @@ from ina.trees.nearest import Nearest
 from ina.trees.slots import SlotRange
 from ina.trees.tree import Node, Tree, single
 from tests.controller.forests import AT_A_SPINE, ONE_TO_THREE, SECOND_SPINE
-from tests.worlds.fakes.changing import S, change_wholly, decide, resized
+from tests.worlds.fakes.changing import S, decide
 from tests.worlds.fakes.racks import JOB_SLOTS, Racks, fabric
 from tests.worlds.fakes.switches import placed_over
 
@@ -115,14 +115,10 @@ async def test_it_is_said_of_a_job_that_its_collectives_go_beside_the_network(
     assert "beside" not in caplog.text
 
     monkeypatch.setattr(Tree, "path_bits", property(lambda _: 13))
-    job = racks.registry.get("j")
-    await resized(racks, job, 8)
-    await change_wholly(racks, job)
-    shown = show_job(job, detector)
+    shown = show_job(await racks.run("k", (1, 2)), detector)
     assert (shown.has_shapes, shown.lacks_shapes) == (False, TOO_LONG)
-    await racks.run("k", (1, 2))
     said = [it.getMessage() for it in caplog.records if "beside" in it.getMessage()]
-    assert said == [BESIDE.format("j") + TOO_LONG, BESIDE.format("k") + TOO_LONG]
+    assert said == [BESIDE.format("k") + TOO_LONG]
 
 
 async def test_nothing_is_said_of_a_job_that_has_no_trees_yet() -> None:

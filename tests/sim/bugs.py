@@ -26,6 +26,7 @@ from tests.sim.nic_bugs import NIC_BUGS
 from tests.sim.number_bugs import NUMBER_BUGS
 from tests.sim.packed_bugs import PACKED_BUGS
 from tests.sim.resize_bugs import RESIZE_BUGS
+from tests.sim.shape_bugs import SHAPE_BUGS
 from tests.sim.shared_bugs import SHARED_BUGS
 from tests.sim.stream_bugs import STREAM_BUGS
 from tests.sim.tree_bugs import TREE_BUGS
@@ -181,6 +182,7 @@ BUGS = (
     *SHARED_BUGS,
     *RESIZE_BUGS,
     *NUMBER_BUGS,
+    *SHAPE_BUGS,
     *PACKED_BUGS,
     *BLOCK_BUGS,
     *STREAM_BUGS,

@@ -35,8 +35,8 @@ NUMBER_BUGS = (
     Bug(
         "window: twice as many are in flight",
         "native/host/recovery/loss_recovery.cpp",
-        "if (flights_.size() < window ||",
-        "if (flights_.size() < 2 * window ||",
+        "if (size < window ||",
+        "if (size < 2 * window ||",
     ),
     Bug(
         "window: packets without values stay in the count when they leave",

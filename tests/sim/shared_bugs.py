@@ -229,8 +229,9 @@ _OTHERS = (
     Bug(
         "shared core: a resend does not say that it is one",
         "native/host/core/worker_core.cpp",
-        "packet[wire::kFlagsOffset] |= wire::kFlagResend;\n    Origin{tree_.path, resend.copy}",
-        "Origin{tree_.path, 0}",
+        "packet[wire::kFlagsOffset] |= wire::kFlagResend;\n"
+        "    Origin{codec_.path_of(lanes_[resend.lane]), resend.copy}",
+        "Origin{codec_.path_of(lanes_[resend.lane]), 0}",
     ),
     Bug(
         "shared plan: a sum counts as all that its switch is for",

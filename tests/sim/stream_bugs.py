@@ -100,7 +100,7 @@ STREAM_BUGS: tuple[Bug, ...] = (
     Bug(
         "stream core: what it skips is not done",
         _SCHEDULE,
-        "return (next - lane.chunk) / window_;",
+        "return (next - lane.chunk) / lane.tensor->place.step(window_);",
         "return 1;",
     ),
     Bug(
@@ -139,8 +139,8 @@ STREAM_BUGS: tuple[Bug, ...] = (
     Bug(
         "stream core: a lane's first block is taken for zero",
         _CODEC,
-        "lane.is_zero = !gives_any || (is_first ? finder_.is_zero(tensor, lane.chunk) : !is_own);",
-        "lane.is_zero = !gives_any || !is_own;",
+        "lane.is_zero = is_first ? finder_.is_zero(tensor, lane.chunk) : !is_own;",
+        "lane.is_zero = !is_own;",
     ),
     Bug(
         "stream core: a NaN behind the first block is not told",

@@ -20,6 +20,7 @@ from tests.sim.nic_bugs import NIC_BUGS
 from tests.sim.number_bugs import NUMBER_BUGS
 from tests.sim.packed_bugs import PACKED_BUGS
 from tests.sim.resize_bugs import RESIZE_BUGS
+from tests.sim.shape_bugs import SHAPE_BUGS
 from tests.sim.shared_bugs import SHARED_BUGS
 from tests.sim.stream_bugs import STREAM_BUGS
 
@@ -31,7 +32,7 @@ QUICK = (
     "shared controller: an arc is not given back",
 )
 """Nothing has to be compiled."""
-_OF_SUMS = (*NUMBER_BUGS, *PACKED_BUGS, *BLOCK_BUGS)
+_OF_SUMS = (*NUMBER_BUGS, *PACKED_BUGS, *BLOCK_BUGS, *SHAPE_BUGS)
 _ALL = (*SHARED_BUGS, *RESIZE_BUGS, *_OF_SUMS, *STREAM_BUGS, *NIC_BUGS)
 NEW_BUGS = [bug for bug in _ALL if not bug.slows]
 

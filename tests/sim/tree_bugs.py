@@ -152,7 +152,7 @@ TREE_BUGS = (
     Bug(
         "tree core: every worker has the first one's path",
         "native/host/core/worker_core.cpp",
-        "Origin{tree_.path, resend.copy}.store(packet);",
+        "Origin{codec_.path_of(lanes_[resend.lane]), resend.copy}.store(packet);",
         "Origin{0, resend.copy}.store(packet);",
     ),
     Bug(
