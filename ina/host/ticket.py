@@ -117,6 +117,15 @@ class Ticket:
         (first, *others) = self.trees
         return not others and first.expected_bitmap.bit_count() == self.world_size
 
+    @property
+    def has_shapes(self) -> bool:
+        """Whether a rank sends and gets only what it has to give and wants.
+
+        Else each collective is a sum to which all ranks send all values, zeros where they have
+        none.
+        """
+        return all(tree.owners for tree in self.trees)
+
     def node_of(self, seq: int) -> str:
         """Where the packets of this sequence number go, for people."""
         lane = seq % self.lanes

@@ -6,7 +6,11 @@ version.
 
 from __future__ import annotations
 
-from torch.distributed import ProcessGroup
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed import ProcessGroup, ReduceOp, Work
 
 
 def method_of_group(*names: str) -> str:
@@ -21,7 +25,23 @@ def method_of_group(*names: str) -> str:
     return names[-1]  # AttributeError where it is called says what is missing
 
 
+ALL_GATHER_SINGLE = method_of_group("all_gather_single", "_allgather_base")
+ALL_GATHER_COALESCED = method_of_group(
+    "all_gather_single_coalesced", "allgather_into_tensor_coalesced"
+)
 REDUCE_SCATTER_SINGLE = method_of_group("reduce_scatter_single", "_reduce_scatter_base")
 REDUCE_SCATTER_COALESCED = method_of_group(
     "reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced"
 )
+
+
+def reduce_scatter(
+    output: torch.Tensor,
+    inputs: torch.Tensor,
+    op: ReduceOp | ReduceOp.RedOpType,
+    group: ProcessGroup,
+) -> Work:
+    """Starts it, for a group of which this process is a rank."""
+    start: Any = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
+    work: Work = start(output, inputs, op=op, group=group, async_op=True)
+    return work

@@ -6,7 +6,7 @@ torch's backends read and write a tensor's memory as if it were contiguous; most
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -81,6 +81,51 @@ def memory_of(tensor: torch.Tensor) -> torch.Tensor:
     A sparse tensor's result is other memory, which it alone can be given.
     """
     return tensor.data if tensor.layout is torch.strided else tensor
+
+
+def octets(tensor: torch.Tensor) -> torch.Tensor:
+    """A contiguous tensor's memory, flat; with a version counter of its own."""
+    return memory_of(tensor).detach().view(-1).view(torch.uint8)
+
+
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether a strided tensor's values are its memory, one behind the other, as they lie there.
+
+    Those of a conjugate are not: torch conjugates as it reads.
+    """
+    return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """``tensor`` itself, or a copy that is plain; without gradient."""
+    tensor = tensor.detach()
+    return tensor if is_plain(tensor) else tensor.clone(memory_format=torch.contiguous_format)
+
+
+def share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two contiguous tensors have a byte in common."""
+    if one.nbytes == 0 or other.nbytes == 0:
+        return False
+    first, second = one.data_ptr(), other.data_ptr()
+    return first < second + other.nbytes and second < first + one.nbytes
+
+
+def joined(tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    """Flat, the memory of plain tensors of one type that lie one behind the other; None: not so.
+
+    As the chunks of one tensor do, which a list of parts often is.
+    """
+    first = tensors[0]
+    end = first.data_ptr()
+    memory = first.untyped_storage().data_ptr()
+    for tensor in tensors:
+        if not is_plain(tensor) or tensor.data_ptr() != end:
+            return None
+        if tensor.untyped_storage().data_ptr() != memory:
+            return None
+        end += tensor.nbytes
+    elems = sum(tensor.numel() for tensor in tensors)
+    return memory_of(first).detach().as_strided((elems,), (1,))
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:

@@ -89,7 +89,7 @@ class DeviceGroups:
         if self._config is None:
             try:
                 pairs = dist.get_backend_config(self._owner).split(",")
-            except (ValueError, RuntimeError, AssertionError):  # not made by init_process_group
+            except (ValueError, RuntimeError, AssertionError, TypeError):  # made otherwise
                 return dict.fromkeys(DEVICES, OURS)
             # CPU tensors are always ours unless somebody else's: barriers and objects need them.
             self._config = {"cpu": OURS, **dict(pair.split(":", 1) for pair in pairs)}

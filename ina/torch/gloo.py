@@ -59,21 +59,30 @@ class GlooForwarding(ProcessGroup):
         """Whether the network sums tensors of their device; raises UnsupportedDeviceError."""
         return self._devices.backend_of(device_type_of(tensors)) == OURS
 
-    def _count_other(self, collective: str, device_type: str) -> None:
+    def _count_other(self, collective: str, device_type: str, reason: str | None = None) -> None:
         backend = self._devices.backend_of(device_type)
         if backend == OURS:
-            self._paths.other(collective, device_type)
+            self._paths.other(collective, device_type, reason=reason)
         else:
             self._paths.other(collective, device_type, backend, self._devices.made_with)
 
     def _forward(
-        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, counted: bool = False
+        self,
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        counted: bool = False,
+        reason: str | None = None,
     ) -> Work:
-        """Ask the inner group, with contiguous tensors; ``counted``: the caller has."""
+        """Ask the inner group, with contiguous tensors; ``counted``: the caller has.
+
+        ``reason``: why the network does not do what it does of others.
+        """
         device_type = device_type_of((*args, *kwargs.values()))
         inner = self._devices.group_for(device_type)
         if not counted:
-            self._count_other(name, device_type)
+            self._count_other(name, device_type, reason)
         loan = Loan()
         first = loan.read if name == "send" else loan.written
         given = [(loan.read if place else first)(one) for place, one in enumerate(args)]

@@ -32,8 +32,14 @@ class GroupCollector(Collector):
         """All families, with the labels ``job_name`` and ``rank``."""
         sums = CounterMetricFamily(
             "ina_torch_sums",
-            "Tensors of all_reduce and reduce_scatter, by the path that summed them.",
+            "Tensors of all_reduce, reduce_scatter and reduce, by the path that summed them; of all"
+            " collectives of the network's where it is Gloo.",
             labels=["job_name", "rank", "path"],
+        )
+        moves = CounterMetricFamily(
+            "ina_torch_moves",
+            "Collectives that move what they are given, and barriers, through the network.",
+            labels=["job_name", "rank", "collective"],
         )
         others = CounterMetricFamily(
             "ina_torch_other_collectives",
@@ -63,7 +69,10 @@ class GroupCollector(Collector):
         for stats in self._read():
             labels = [stats.job, str(stats.rank)]
             network = stats.network_all_reduces + stats.network_reduce_scatters
-            sums.add_metric([*labels, "network"], network)
+            sums.add_metric([*labels, "network"], network + stats.network_reduces)
+            moves.add_metric([*labels, "all_gather"], stats.network_all_gathers)
+            moves.add_metric([*labels, "broadcast"], stats.network_broadcasts)
+            moves.add_metric([*labels, "barrier"], stats.network_barriers)
             sums.add_metric([*labels, "gloo"], stats.fallbacks)
             for collective, count in stats.other_collectives.items():
                 others.add_metric([*labels, collective], count)
@@ -74,7 +83,7 @@ class GroupCollector(Collector):
             blocks.add_metric([*labels, "all"], stats.sparse_blocks)
             blocks.add_metric([*labels, "own"], stats.sparse_own_blocks)
             blocks.add_metric([*labels, "union"], stats.sparse_union_blocks)
-        yield from (sums, others, lost, returns, sparse, blocks)
+        yield from (sums, moves, others, lost, returns, sparse, blocks)
 
     def _read(self) -> list[GroupStats]:
         found = {}

@@ -57,9 +57,10 @@ def what_is(tensor: torch.Tensor) -> str:
     return f"{tensor.numel()} x {name}"
 
 
-def kind(collective: str, op: ReduceOp | ReduceOp.RedOpType, dtype: torch.dtype) -> str:
-    """``all_reduce MAX of float32``, for messages and counters."""
-    return f"{collective} {op_name(op)} of {str(dtype).removeprefix('torch.')}"
+def kind(collective: str, op: ReduceOp | ReduceOp.RedOpType | None, dtype: torch.dtype) -> str:
+    """``all_reduce MAX of float32``, ``broadcast of bool``, for messages and counters."""
+    what = collective if op is None else f"{collective} {op_name(op)}"
+    return f"{what} of {str(dtype).removeprefix('torch.')}"
 
 
 MOST_ROWS = 1 << 28
@@ -75,7 +76,7 @@ def why_not_network(
 
     :class:`ina.torch.devices.DeviceGroups` knows which devices' tensors it sums.
     """
-    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+    if not _has_memory(tensor):
         return f"the network sums tensors with memory, which {type(tensor).__name__} has not"
     if network_op(op) is None:
         return "the network sums SUM and AVG only"
@@ -86,6 +87,21 @@ def why_not_network(
     if tensor.dtype not in VALUE_TYPES:
         return f"the network sums {_SUMMED_TYPES}"
     return None
+
+
+def why_not_moved(tensor: torch.Tensor) -> str | None:
+    """Why the network cannot move this tensor's bytes, or None if it can."""
+    if not _has_memory(tensor):
+        return f"the network moves tensors with memory, which {type(tensor).__name__} has not"
+    if tensor.layout is not torch.strided:
+        return f"the network moves dense tensors, not {str(tensor.layout).removeprefix('torch.')}"
+    if tensor.is_quantized:
+        return "the network moves values, not torch's quantised tensors"
+    return None
+
+
+def _has_memory(tensor: torch.Tensor) -> bool:
+    return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
 
 
 def _why_not_rows(tensor: torch.Tensor) -> str | None:
@@ -109,11 +125,12 @@ class Paths:
         self._talks = talks
         self._lock = threading.Lock()
         self._said: set[str] = set()
-        self._summed: set[tuple[str, torch.dtype]] = set()  # by the network; said
-        self.network_all_reduces = 0
-        self.network_reduce_scatters = 0
+        self._done: set[str] = set()  # by the network; said
+        self.done: Counter[str] = Counter()
+        """Tensors that the network has done, by collective."""
         self.network_elems = 0
         self.network_bytes = 0
+        self.moved_bytes = 0
         self.sparse_all_reduces = 0
         self.sparse_blocks = 0
         self.sparse_own_blocks = 0
@@ -124,16 +141,23 @@ class Paths:
     def network(self, collective: str, tensor: torch.Tensor, elems: int) -> None:
         """Count one tensor that the network sums, and so many elements of it."""
         with self._lock:
-            if collective == "reduce_scatter":
-                self.network_reduce_scatters += 1
-            else:
-                self.network_all_reduces += 1
+            self.done[collective] += 1
             self.network_elems += elems
             self.network_bytes += elems * tensor.element_size()
-            if (collective, tensor.dtype) in self._summed:
+        self._say_network(kind(collective, None, tensor.dtype))
+
+    def moved(self, collective: str, what: str, size_bytes: int) -> None:
+        """Count one tensor that the network moves, ``what``, and what a rank has of it then."""
+        with self._lock:
+            self.done[collective] += 1
+            self.moved_bytes += size_bytes
+        self._say_network(what)
+
+    def _say_network(self, what: str) -> None:
+        with self._lock:
+            if what in self._done:
                 return
-            self._summed.add((collective, tensor.dtype))
-        what = f"{collective} of {str(tensor.dtype).removeprefix('torch.')}"
+            self._done.add(what)
         level = logging.INFO if self._talks else logging.DEBUG
         _log.log(level, "ina: %s in group %s goes through the network", what, self._group)
 
@@ -146,13 +170,22 @@ class Paths:
             self.sparse_union_blocks += union
 
     def fallback(self, what: str, reason: str) -> None:
-        """Count one sum that goes through Gloo; ``what`` is its :func:`kind`."""
+        """Count one tensor that goes through Gloo; ``what`` is its :func:`kind`."""
         with self._lock:
             self.gloo_all_reduces[what] += 1
         self._say(logging.WARNING, what, reason)
 
-    def other(self, collective: str, device_type: str, backend: str = "", config: str = "") -> None:
-        """Count one collective that the network never does, or not on this device.
+    def other(
+        self,
+        collective: str,
+        device_type: str,
+        backend: str = "",
+        config: str = "",
+        *,
+        reason: str | None = None,
+    ) -> None:
+        """Count one collective that the network never does, or not here, for which there is a
+        ``reason``.
 
         ``backend`` does it, as ``config`` (``cpu:ina,cuda:nccl``) says; empty: Gloo.
         """
@@ -162,7 +195,7 @@ class Paths:
         if backend:
             self._say(logging.INFO, what, f"the group was made with {config}", through=backend)
         else:
-            self._say(logging.INFO, what, "the network only sums")
+            self._say(logging.INFO, what, reason or "the network does not do it")
 
     def _say(self, level: int, what: str, reason: str, *, through: str = "Gloo") -> None:
         with self._lock:

@@ -1,4 +1,7 @@
-"""What the session sums for a collective, and how the result gets to where it belongs."""
+"""What the session sums for a collective, and how the result gets to where it belongs.
+
+Of what is moved :mod:`ina.torch.moves` says that.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,15 @@ from dataclasses import replace
 import torch
 from torch.distributed import ReduceOp
 
-from ina.protocol.collective import Reduction
+from ina.protocol.collective import Collective, CollectiveKind, Reduction
 from ina.torch.blocks import BlockChoice
 from ina.torch.coo import CooRows
-from ina.torch.dense import check_writable, memory_of
-from ina.torch.paths import network_op
+from ina.torch.dense import check_writable, is_plain, joined, memory_of, plain, share_memory
+from ina.torch.paths import VALUE_TYPES, network_op
 from ina.torch.work import Piece
 
 AnyOp = ReduceOp | ReduceOp.RedOpType
+Inputs = torch.Tensor | Sequence[torch.Tensor]
 
 
 def whole(tensor: torch.Tensor) -> Piece:
@@ -56,21 +60,54 @@ def rows(tensor: torch.Tensor, op: Reduction) -> Piece:
     return Piece(tensor, tensor, deliver, part)
 
 
-def scattered(output: torch.Tensor, inputs: torch.Tensor, rank: int) -> Piece:
-    """For reduce_scatter: all of ``inputs`` is summed in a copy, ``output`` gets this rank's part.
+def scattered(output: torch.Tensor, inputs: Inputs, op: Reduction) -> Piece:
+    """For reduce_scatter: each rank gives all of ``inputs``, and gets its part of the sum.
 
-    ``inputs`` has the elements of ``output`` for each rank, one after the other.
+    ``inputs`` has the elements of ``output`` for each rank, one after the other, or is a list of a
+    tensor for each. Only what is not contiguous, or shares memory with the output, is copied.
     """
-    buffer = inputs.detach().clone(memory_format=torch.contiguous_format).view(-1)
-    return _part(output, buffer, rank)
-
-
-def scattered_list(output: torch.Tensor, inputs: Sequence[torch.Tensor], rank: int) -> Piece:
-    """The same for a tensor for each rank."""
-    return _part(output, torch.cat([one.detach().reshape(-1) for one in inputs]), rank)
-
-
-def _part(output: torch.Tensor, buffer: torch.Tensor, rank: int) -> Piece:
     check_writable(output)
+    source = _in_a_row(inputs)
+    if share_memory(source, output):
+        source = source.clone()
+    kind = CollectiveKind.REDUCE_SCATTER
+    what = Collective(VALUE_TYPES[output.dtype], output.numel(), op, kind)
+    return written(output, source, what)
+
+
+def scattered_by_sum(output: torch.Tensor, inputs: Inputs, rank: int) -> Piece:
+    """The same by an all-reduce of a copy, of which this rank takes its part; for staging."""
+    check_writable(output)
+    buffer = _in_a_row(inputs).clone()
     part = buffer[rank * output.numel() :][: output.numel()]
     return Piece(output, buffer, lambda: memory_of(output).copy_(part.view(output.shape)))
+
+
+def reduced(tensor: torch.Tensor, op: Reduction, root: int, *, is_root: bool) -> Piece:
+    """For reduce: in place on the root; the others' tensors stay as they are."""
+    check_writable(tensor)  # on all ranks, which then refuse it alike
+    source = plain(tensor)
+    kind = CollectiveKind.REDUCE
+    what = Collective(VALUE_TYPES[tensor.dtype], tensor.numel(), op, kind, root)
+    if not is_root:
+        return Piece(tensor, source, what=what)
+    return written(tensor, source, what)
+
+
+def written(output: torch.Tensor, source: torch.Tensor, what: Collective) -> Piece:
+    """The result comes to ``output`` itself if it is plain, else to memory that is copied there.
+
+    Memory of the output's type, and of as many elements.
+    """
+    if is_plain(output):
+        return Piece(output, source, what=what, target=output)
+    target = torch.empty(output.shape, dtype=output.dtype, device=output.device)
+    return Piece(output, source, lambda: memory_of(output).copy_(target), what=what, target=target)
+
+
+def _in_a_row(inputs: Inputs) -> torch.Tensor:
+    """All elements, one after the other; a copy where they do not lie so."""
+    if isinstance(inputs, torch.Tensor):
+        return plain(inputs)
+    found = joined(inputs)
+    return torch.cat([one.detach().reshape(-1) for one in inputs]) if found is None else found

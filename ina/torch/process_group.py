@@ -1,4 +1,4 @@
-"""Backend ``ina``: a process group whose all_reduce is summed by the network."""
+"""Backend ``ina``: a process group whose collectives the network does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -36,8 +36,10 @@ from ina.torch.devices import device_type_of
 from ina.torch.env import Settings, SparseSetting
 from ina.torch.errors import GroupClosedError, GroupSizeError, SettingError
 from ina.torch.fresh_store import fresh
+from ina.torch.gather import AllGather
 from ina.torch.metrics import GROUPS
 from ina.torch.paths import Paths, kind, network_op, op_name, what_is, why_not_network
+from ina.torch.rooted import Rooted
 from ina.torch.scatter import ReduceScatter
 from ina.torch.stats import GroupStats
 from ina.torch.work import NetworkWork, Piece
@@ -49,12 +51,13 @@ LIVING: weakref.WeakSet[ProcessGroupIna] = weakref.WeakSet()
 """Groups that have not been destroyed; the exit hook closes them."""
 
 
-class ProcessGroupIna(ReduceScatter):
+class ProcessGroupIna(ReduceScatter, AllGather, Rooted):
     """One job at the controller, one session to the switch, and a Gloo group for the rest.
 
-    all_reduce and reduce_scatter, SUM and AVG, of dense float32, float16, bfloat16 and int32
-    tensors go through the network; all_reduce of a contiguous CPU tensor in place and without a
-    copy. Everything else goes through inner groups, which is logged once for each kind and counted.
+    all_reduce, reduce_scatter and reduce, SUM and AVG, of dense float32, float16, bfloat16 and
+    int32 tensors go through the network, all_gather and broadcast of CPU tensors of any type, and
+    barrier; contiguous CPU tensors without a copy. Everything else goes through inner groups, which
+    is logged once for each kind and counted.
     """
 
     def __init__(
@@ -99,6 +102,7 @@ class ProcessGroupIna(ReduceScatter):
             sub_group=ranks is not None,
             settings=settings,
         )
+        self._has_shapes = self._worker.has_shapes
         self._blockwise = Blockwise(self._worker, settings.sparse)
         self._rows_begun = 0
         self._gloo_backend = self._gloo._get_backend(torch.device("cpu"))
@@ -108,9 +112,10 @@ class ProcessGroupIna(ReduceScatter):
         GROUPS.add(self)
         if rank == 0:
             _log.info(
-                "ina: group %s: all_reduce goes through the network (job %s, controller %s,"
+                "ina: group %s: %s go through the network (job %s, controller %s,"
                 " %d workers; rank 0 over %s), other collectives through Gloo",
                 group_id,
+                "sums, all_gather, broadcast and barrier" if self._has_shapes else "sums",
                 self._worker.rendezvous.job,
                 self._worker.rendezvous.controller,
                 size,
@@ -185,8 +190,7 @@ class ProcessGroupIna(ReduceScatter):
         by: Blockwise | None = None,
         bucket: int | None = None,
     ) -> Work:
-        if self._closed:
-            raise GroupClosedError(f"all_reduce on group {self._group_id}: it has been destroyed")
+        self._check_open("all_reduce")
         tensors = [waited(tensor) for tensor in tensors]
         if not self._sums_on(tensors):
             self._count_other("all_reduce", device_type_of(tensors))
@@ -237,19 +241,58 @@ class ProcessGroupIna(ReduceScatter):
         coding: Coding | None = None,
         pipeline: Pipeline | None = None,
     ) -> Work:
-        if self._closed:
-            raise GroupClosedError(f"{name} on group {self._group_id}: it has been destroyed")
+        self._check_open(name)
         session_op = network_op(op)
         assert session_op is not None
-        where = f"job {self._worker.rendezvous.job}, rank {self.rank()} of {self.size()}"
         summed = ", ".join(what_is(piece.buffer) for piece in pieces)
         if device_type_of([piece.buffer for piece in pieces]) != "cpu":
             pieces, session_op = self._stage(pieces, session_op)
-        work = NetworkWork(f"{name} {op_name(op)} of {summed} in {where}", pieces)
+
+        def begin(piece: Piece) -> Sum:
+            return self._begin(name, op, piece, session_op, coding, pipeline)
+
+        return self._work(f"{name} {op_name(op)} of {summed}", pieces, timeout, begin)
+
+    def _move(self, name: str, pieces: Sequence[Piece], timeout: timedelta | None) -> Work:
+        self._check_open(name)
+        moved = ", ".join(what_is(piece.tensor) for piece in pieces)
+
+        def begin(piece: Piece) -> Sum:
+            assert piece.what is not None
+            target = _target(piece)
+            return self._worker.start(
+                piece.what, piece.buffer, target, lambda sent: self._moved(name, piece, sent)
+            )
+
+        what = name if name == "barrier" else f"{name} of {moved}"
+        return self._work(what, pieces, timeout, begin)
+
+    def _moved(self, name: str, piece: Piece, over_network: bool) -> None:
+        assert piece.what is not None
+        what = name if name == "barrier" else kind(name, None, piece.tensor.dtype)
+        if over_network:
+            self._paths.moved(name, what, _target(piece).nbytes)
+        else:
+            self._paths.fallback(what, "the switch was lost")
+
+    def _check_open(self, name: str) -> None:
+        if self._closed:
+            raise GroupClosedError(f"{name} on group {self._group_id}: it has been destroyed")
+
+    def _work(
+        self,
+        what: str,
+        pieces: Sequence[Piece],
+        timeout: timedelta | None,
+        begin: Callable[[Piece], Sum],
+    ) -> Work:
+        """``what``: with tensors and all, for messages."""
+        where = f"job {self._worker.rendezvous.job}, rank {self.rank()} of {self.size()}"
+        work = NetworkWork(f"{what} in {where}", pieces)
         self._bound(work, timeout)
         for index, piece in enumerate(pieces):
             try:
-                one = self._begin(name, op, piece, session_op, coding, pipeline)
+                one = begin(piece)
             except Exception as error:
                 # What has started keeps its memory until it is done, then the work fails.
                 work.fail(error, len(pieces) - index)
@@ -277,6 +320,9 @@ class ProcessGroupIna(ReduceScatter):
             if part is not None:
                 self._paths.sparse(part.blocks, part.own, part.union)
 
+        if part is None and piece.what is not None:
+            what = self._worker.coding.of(piece.what)
+            return self._worker.start(what, piece.buffer, _target(piece), sent)
         if part is None:
             one = self._worker.submit(piece.buffer, session_op, coding, sent)
             if pipeline is not None:
@@ -337,8 +383,8 @@ class ProcessGroupIna(ReduceScatter):
             rank=self.rank(),
             world_size=self.size(),
             controller=self._worker.rendezvous.controller,
-            network_all_reduces=paths.network_all_reduces,
-            network_reduce_scatters=paths.network_reduce_scatters,
+            network_all_reduces=paths.done["all_reduce"],
+            network_reduce_scatters=paths.done["reduce_scatter"],
             network_elems=paths.network_elems,
             network_bytes=paths.network_bytes,
             fallbacks=sum(reasons.values()),
@@ -352,6 +398,11 @@ class ProcessGroupIna(ReduceScatter):
             sparse_blocks=paths.sparse_blocks,
             sparse_own_blocks=paths.sparse_own_blocks,
             sparse_union_blocks=paths.sparse_union_blocks,
+            network_reduces=paths.done["reduce"],
+            network_all_gathers=paths.done["all_gather"],
+            network_broadcasts=paths.done["broadcast"],
+            network_barriers=paths.done["barrier"],
+            network_moved_bytes=paths.moved_bytes,
         )
 
     def shutdown(self) -> None:
@@ -429,7 +480,8 @@ class ProcessGroupIna(ReduceScatter):
         )
 
 
-_log = logging.getLogger("ina.torch")
+def _target(piece: Piece) -> torch.Tensor:
+    return piece.buffer if piece.target is None else piece.target
 
 
 def close_living_groups() -> None:

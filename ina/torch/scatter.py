@@ -1,8 +1,4 @@
-"""reduce_scatter, as FSDP2 uses it: summed by the network like an all_reduce.
-
-Each rank sends all its values and gets all sums, of which it keeps its part. That is what a worker
-of a ring sends and receives too, but for one part in n; Gloo does the same on CPU tensors.
-"""
+"""reduce_scatter: each rank sends all its values, and gets its part of the sum."""
 
 from __future__ import annotations
 
@@ -14,21 +10,14 @@ import torch
 from torch.distributed import ReduceOp, ReduceScatterOptions, Work
 
 from ina.torch import compat, pieces
+from ina.torch.collectives import AnyOp, Call, Collectives, options_and_timeout
 from ina.torch.dense import waited
-from ina.torch.gloo import GlooForwarding
-from ina.torch.paths import kind, why_not_network
-from ina.torch.work import Piece
-
-_Op = ReduceOp | ReduceOp.RedOpType
-_Inputs = torch.Tensor | Sequence[torch.Tensor]
+from ina.torch.paths import kind, network_op, why_not_network
+from ina.torch.pieces import Inputs
 
 
-class ReduceScatter(GlooForwarding):
+class ReduceScatter(Collectives):
     """The part of a process group that scatters; torch has a name for each form of arguments."""
-
-    def _sum(self, name: str, pieces: Sequence[Piece], op: _Op, timeout: timedelta | None) -> Work:
-        """Sum the pieces' buffers through the network and deliver the results."""
-        raise NotImplementedError
 
     def reduce_scatter(  # type: ignore[override]  # one method for two overloads
         self,
@@ -71,10 +60,10 @@ class ReduceScatter(GlooForwarding):
     def _reduce_scatter(
         self,
         outputs: Sequence[torch.Tensor],
-        inputs: Sequence[_Inputs],
-        op: _Op,
+        inputs: Sequence[Inputs],
+        op: AnyOp,
         timeout: timedelta | None,
-        call: tuple[str, tuple[Any, ...], dict[str, Any]],
+        call: Call,
     ) -> Work:
         """``call`` is what to ask the inner group where the network cannot do it."""
         outputs = [waited(output) for output in outputs]
@@ -89,13 +78,18 @@ class ReduceScatter(GlooForwarding):
             if reason is not None:
                 self._paths.fallback(kind("reduce_scatter", op, output.dtype), reason)
                 return self._forward(*call, counted=True)
-        rank = self.rank()
-        parts = [
-            pieces.scattered(output, one, rank)
-            if isinstance(one, torch.Tensor)
-            else pieces.scattered_list(output, one, rank)
-            for output, one in zip(outputs, inputs, strict=True)
-        ]
+        if self._is_on_cpu(outputs):
+            reduction = network_op(op)
+            assert reduction is not None
+            parts = [
+                pieces.scattered(output, one, reduction)
+                for output, one in zip(outputs, inputs, strict=True)
+            ]
+        else:
+            parts = [
+                pieces.scattered_by_sum(output, one, self.rank())
+                for output, one in zip(outputs, inputs, strict=True)
+            ]
         return self._sum("reduce_scatter", parts, op, timeout)
 
 
@@ -104,16 +98,13 @@ def _row(output: torch.Tensor) -> torch.Tensor:
     return output.detach().view(1) if output.dim() == 0 else output
 
 
-def _op_and_timeout(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[_Op, timedelta | None]:
-    """From torch's spellings: (options), (op, timeout), or nothing."""
-    first = args[0] if args else kwargs.get("opts", kwargs.get("op"))
-    if isinstance(first, ReduceScatterOptions):
-        return first.reduceOp, first.timeout
-    timeout = args[1] if len(args) > 1 else kwargs.get("timeout")
-    return (ReduceOp.SUM if first is None else first), timeout
+def _op_and_timeout(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[AnyOp, timedelta | None]:
+    first, timeout = options_and_timeout(ReduceScatterOptions, args, kwargs, "op")
+    op = first.reduceOp if isinstance(first, ReduceScatterOptions) else first
+    return (ReduceOp.SUM if op is None else op), timeout
 
 
-def _fits(outputs: Sequence[torch.Tensor], inputs: Sequence[_Inputs], ranks: int) -> bool:
+def _fits(outputs: Sequence[torch.Tensor], inputs: Sequence[Inputs], ranks: int) -> bool:
     """Whether each output has an input with its elements, type and device for each rank."""
     if len(outputs) != len(inputs):
         return False

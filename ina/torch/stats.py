@@ -31,11 +31,11 @@ class GroupStats:
     network_reduce_scatters: int
     """Tensors of a reduce_scatter that the network summed."""
     network_elems: int
-    """Elements that were summed; of a reduce_scatter, those of its input."""
+    """Elements that were summed: those that this rank gave."""
     network_bytes: int
     """Size of those elements in their own dtype."""
     fallbacks: int
-    """Tensors of an all_reduce or a reduce_scatter that went through Gloo."""
+    """Tensors that went through Gloo, of collectives that the network does."""
     fallback_reasons: dict[str, int]
     """``"all_reduce MAX of float32"`` to the number of them."""
     other_collectives: dict[str, int]
@@ -57,6 +57,16 @@ class GroupStats:
     """Of those, not zero on this rank."""
     sparse_union_blocks: int = 0
     """Of those, not zero on some rank: what was sent."""
+    network_reduces: int = 0
+    """Tensors of a reduce that the network summed."""
+    network_all_gathers: int = 0
+    """Tensors of an all_gather that the network moved."""
+    network_broadcasts: int = 0
+    """Tensors of a broadcast that the network moved."""
+    network_barriers: int = 0
+    """Barriers through the network."""
+    network_moved_bytes: int = 0
+    """Of all_gathers, what all ranks gave; of broadcasts, what the root gave."""
 
     @property
     def density(self) -> float:
@@ -83,6 +93,17 @@ def _table(stats: GroupStats) -> str:
         "reduce_scatters": stats.network_reduce_scatters,
         "elements": stats.network_elems,
         "bytes": stats.network_bytes,
+    }
+    network |= {
+        name: count
+        for name, count in (
+            ("reduces", stats.network_reduces),
+            ("all_gathers", stats.network_all_gathers),
+            ("broadcasts", stats.network_broadcasts),
+            ("barriers", stats.network_barriers),
+            ("bytes moved", stats.network_moved_bytes),
+        )
+        if count
     }
     if stats.sparse_all_reduces:
         network["sparse all_reduces"] = stats.sparse_all_reduces
@@ -149,7 +170,7 @@ def _value(name: str, value: Any) -> str:
     """By the unit in the name."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int) and "bytes" in name.split("_"):
+    if isinstance(value, int) and "bytes" in name.replace(" ", "_").split("_"):
         return size_text(value)
     if name.endswith("unix_s"):
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value))

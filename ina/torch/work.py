@@ -1,4 +1,4 @@
-"""The ``Work`` of an all-reduce on its way through the network."""
+"""The ``Work`` of a collective on its way through the network."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch.distributed import Work
 from torch.futures import Future
 
 from ina.host.errors import OperationTimeoutError
+from ina.protocol.collective import Collective
 from ina.torch.dense import writing
 from ina.torch.errors import WorkTimeoutError
 from ina.torch.parts import SparsePart
@@ -20,11 +21,11 @@ from ina.torch.worker import Sum
 
 @dataclass(frozen=True)
 class Piece:
-    """One tensor of an all-reduce.
+    """One operation of the session's, and the tensor that takes its result.
 
-    ``buffer`` is the contiguous memory that the session reads and writes: the tensor itself, or a
-    copy of it, or what :mod:`ina.torch.cuda.staging` makes of it. ``deliver`` takes the sum from
-    the buffer to the tensor, where they are not the same.
+    ``buffer`` is the contiguous memory that the session reads, and writes to without a ``target``:
+    the tensor itself, or a copy of it, or what :mod:`ina.torch.cuda.staging` makes of it.
+    ``deliver`` takes the result to the tensor, where it does not come there.
     """
 
     tensor: torch.Tensor
@@ -32,16 +33,22 @@ class Piece:
     deliver: Callable[[], object] | None = None
     part: SparsePart | None = None
     """What of it is sent, where that is not all; then the buffer says its type alone."""
+    what: Collective | None = None
+    """None: an all-reduce of the buffer."""
+    target: torch.Tensor | None = None
+    """Contiguous memory that the result comes to; None: the buffer."""
+    others: Sequence[torch.Tensor] = ()
+    """What takes the result beside the tensor: of a list, those behind the first."""
 
 
 class NetworkWork(Work):
     """Completes when all its operations have.
 
-    Who waits for one sum in place waits for the operation itself: a thread that hands it on would
-    have to be woken first. In every other case, and once somebody asks for the future, the
-    session's completion thread completes the work; callbacks that are chained to the future run on
-    it, and one may wait for a collective that it started itself. Tensors live until the session is
-    done with their memory, whether or not the caller keeps the work.
+    Who waits for one result that comes where it belongs waits for the operation itself: a thread
+    that hands it on would have to be woken first. In every other case, and once somebody asks for
+    the future, the session's completion thread completes the work; callbacks that are chained to
+    the future run on it, and one may wait for a collective that it started itself. Tensors live
+    until the session is done with their memory, whether or not the caller keeps the work.
     """
 
     def __init__(self, what: str, pieces: Sequence[Piece]) -> None:
@@ -129,7 +136,7 @@ class NetworkWork(Work):
             trigger.set_result(None)
 
     def _write_back(self) -> None:
-        """Take the sums that are not there yet to where they belong."""
+        """Take the results that are not there yet to where they belong."""
         for piece in self._pieces:
             if piece.deliver is not None:
                 with writing(piece.tensor):
@@ -145,7 +152,7 @@ class NetworkWork(Work):
         return OperationTimeoutError(f"{self._what}: not complete {seconds:g} s after its start")
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        """Wait for the sum; a timeout of zero means the group's own.
+        """Wait for the result; a timeout of zero means the group's own.
 
         Raises :class:`WorkTimeoutError` when ``timeout`` has passed (the operation goes on), and
         the operation's own error if it failed.
@@ -179,12 +186,12 @@ class NetworkWork(Work):
         self.wait()
 
     def is_completed(self) -> bool:
-        """Whether the sum is there or the operation failed."""
+        """Whether the result is there or the operation failed."""
         self._look()
         return self._finished.is_set()
 
     def is_success(self) -> bool:
-        """Whether the sum is there."""
+        """Whether the result is there."""
         return self.is_completed() and self._error is None
 
     def exception(self) -> BaseException | None:
@@ -192,8 +199,8 @@ class NetworkWork(Work):
         return self._error if self.is_completed() else None
 
     def result(self) -> list[torch.Tensor]:
-        """The tensors that were passed in; they hold the sum once the work is complete."""
-        return [piece.tensor for piece in self._pieces]
+        """The tensors that were passed in; they hold the result once the work is complete."""
+        return [tensor for piece in self._pieces for tensor in (piece.tensor, *piece.others)]
 
     def get_future(self) -> Future[list[torch.Tensor]]:
         """A future of :meth:`result`; the same one at each call.

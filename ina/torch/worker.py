@@ -214,6 +214,11 @@ class Worker:
         return self._session.ticket.values_per_packet
 
     @property
+    def has_shapes(self) -> bool:
+        """See :attr:`ina.host.Ticket.has_shapes`; of its session now."""
+        return self._session.ticket.has_shapes
+
+    @property
     def path(self) -> str:
         """How this worker reaches the switch: "shared memory" or "UDP host:port"."""
         return self._session.path

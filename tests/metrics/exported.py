@@ -150,4 +150,8 @@ class FakeGroup:
             sparse_blocks=300,
             sparse_own_blocks=20,
             sparse_union_blocks=40,
+            network_reduces=1,
+            network_all_gathers=6,
+            network_broadcasts=8,
+            network_barriers=9,
         )

@@ -25,7 +25,9 @@ def test_sums_by_path_and_a_lost_switch() -> None:
     with MetricsServer("127.0.0.1:0", [collector]) as server:
         found = scrape(server.address)
     of = {"job_name": "train", "rank": "1"}
-    assert found.value("ina_torch_sums_total", **of, path="network") == 7
+    assert found.value("ina_torch_sums_total", **of, path="network") == 8
+    for collective, count in {"all_gather": 6, "broadcast": 8, "barrier": 9}.items():
+        assert found.value("ina_torch_moves_total", **of, collective=collective) == count
     assert found.value("ina_torch_sums_total", **of, path="gloo") == 3
     assert found.value("ina_torch_other_collectives_total", **of, collective="broadcast") == 4
     assert found.value("ina_torch_sparse_all_reduces_total", **of) == 3

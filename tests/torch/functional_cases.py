@@ -186,6 +186,7 @@ def all_of_them(rank: int, workers: int) -> dict[str, Any]:
     return {
         "functional": (first.network_all_reduces, first.network_reduce_scatters),
         "others": first.other_collectives,
+        "moved": (first.network_all_gathers, first.network_broadcasts),
         "scattered": second.network_reduce_scatters - first.network_reduce_scatters,
         "fallbacks": second.fallback_reasons,
         "inner": inner_operations(rank, workers),

@@ -16,9 +16,10 @@ def test_functional_scattered_inner_and_compiled(tmp_path: Path) -> None:
         sums, scatters = said["functional"]
         assert sums >= 6
         assert scatters == 3
-        assert {"all_to_all_single", "broadcast"} <= {
+        assert {"all_to_all_single"} <= {
             name.replace("alltoall_base", "all_to_all_single") for name in said["others"]
         }
+        assert said["moved"] == (1, 1)
         assert said["scattered"] == 4 * 2 + 1 + 1 + 2
         assert said["fallbacks"] == {
             "all_reduce SUM of float32": 1,  # of a fake tensor

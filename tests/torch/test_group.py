@@ -28,14 +28,15 @@ def test_odd_tensors(tmp_path: Path) -> None:
     assert launch(group_cases.odd_tensors, 3, tmp_path / "w") == [True] * 3
 
 
-def test_other_collectives_go_through_gloo_and_say_so_once(tmp_path: Path) -> None:
+def test_each_collective_says_its_path_once(tmp_path: Path) -> None:
     outcomes = launch(group_cases.other_collectives, 3, tmp_path / "w")
     lines, stats = outcomes[0]
     assert len(lines) == len(set(lines))
-    for name in ("broadcast", "barrier", "allgather", "reduce", "scatter", "gather"):
-        assert (
-            f"INFO ina: {name} in group 0 goes through Gloo because the network only sums" in lines
-        )
+    for name in ("scatter", "gather", "send"):
+        why = "because the network does not do it"
+        assert f"INFO ina: {name} in group 0 goes through Gloo {why}" in lines
+    for name in ("broadcast of float32", "barrier", "all_gather of float32", "reduce of float32"):
+        assert f"INFO ina: {name} in group 0 goes through the network" in lines
     assert (
         "WARNING ina: all_reduce MAX of float32 in group 0 goes through Gloo because the network"
         " sums SUM and AVG only" in lines
@@ -45,6 +46,10 @@ def test_other_collectives_go_through_gloo_and_say_so_once(tmp_path: Path) -> No
         "all_reduce SUM of float64": 2,
     }
     assert stats.fallbacks == 4
+    assert (stats.network_broadcasts, stats.network_barriers, stats.network_reduces) == (2, 2, 2)
+    assert stats.network_all_gathers == 2 * (2 + 2)  # of objects their sizes, then themselves
+    others = {one.replace("alltoall_base", "all_to_all_single") for one in stats.other_collectives}
+    assert others == {"scatter", "gather", "send", "all_to_all_single"}
     assert all(line.startswith("DEBUG") for line in outcomes[1][0])
 
 

@@ -11,7 +11,8 @@ import torch
 import torch.distributed as dist
 from torch.futures import Future
 
-from ina.torch import pieces
+from ina.protocol.collective import Reduction
+from ina.torch import moves, pieces
 from ina.torch.dense import Loan, check_writable, memory_of
 from ina.torch.errors import OverlappingTensorError
 from tests.selection import LONG
@@ -44,17 +45,19 @@ def test_a_write_by_a_thread_is_no_change_that_autograd_counts(
     lay: Callable[[torch.Tensor], torch.Tensor],
 ) -> None:
     """It would be one at any moment of the caller's, who may have been given a view by then."""
-    told, summed, part = (lay(torch.zeros(3, 3)) for _ in range(3))
+    told, summed, part, gathered = (lay(torch.zeros(3, 3)) for _ in range(4))
     loan = Loan()
     loan.written(told).copy_(torch.ones(3, 3))
     loan.give_back(_Done()).wait()
     whole = pieces.whole(summed)
-    scattered = pieces.scattered(part, torch.ones(9), 0)
-    for piece in (whole, scattered):
-        memory_of(piece.buffer).fill_(1)
+    scattered = pieces.scattered(part, torch.ones(9), Reduction.SUM)
+    parts = moves.gathered(gathered, torch.ones(3), 0)
+    for piece in (whole, scattered, parts):
+        into = piece.buffer if piece.target is None else piece.target
+        memory_of(into).view(torch.float32).fill_(1)
         if piece.deliver is not None:
             piece.deliver()
-    for one in (told, summed, part):
+    for one in (told, summed, part, gathered):
         assert one.eq(1).all()
         assert one._version == 0
 

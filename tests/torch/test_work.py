@@ -272,21 +272,21 @@ def test_fallback_is_said_once_and_counted(
         for _ in range(3):
             dist.all_reduce(torch.ones(2), op=dist.ReduceOp.MAX)
             dist.all_reduce(torch.ones(2, dtype=torch.float64))
-            dist.barrier()
+            dist.gather(torch.ones(1), [torch.ones(1)])
     said = [record.getMessage() for record in caplog.records]
     assert said == [
         "ina: all_reduce MAX of float32 in group 0 goes through Gloo because the network sums SUM"
         " and AVG only",
         "ina: all_reduce SUM of float64 in group 0 goes through Gloo because the network sums"
         " int32, float32, float16, bfloat16",
-        "ina: barrier in group 0 goes through Gloo because the network only sums",
+        "ina: gather in group 0 goes through Gloo because the network does not do it",
     ]
     assert [record.levelno for record in caplog.records] == [30, 30, 20]
     stats = ina.torch.stats()
     assert stats.fallbacks == 6
     assert stats.network_all_reduces == 0
     assert stats.fallback_reasons["all_reduce MAX of float32"] == 3
-    assert stats.other_collectives == {"barrier": 3}
+    assert stats.other_collectives == {"gather": 3}
     assert session.handles == []
 
 

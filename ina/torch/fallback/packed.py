@@ -10,7 +10,7 @@ import torch
 
 from ina.host.word_sum import Place
 from ina.protocol.collective import Collective, CollectiveKind
-from ina.torch.dense import memory_of, writing
+from ina.torch.dense import memory_of, octets, writing
 
 
 def pack(
@@ -46,8 +46,3 @@ def unpack(what: Collective, place: Place, packed: torch.Tensor, target: torch.T
         if what.kind == CollectiveKind.REDUCE_SCATTER:
             own = own[place.rank * what.elems :][: what.elems]
         memory_of(target).view(-1).copy_(own)
-
-
-def octets(tensor: torch.Tensor) -> torch.Tensor:
-    """A contiguous tensor's memory."""
-    return memory_of(tensor).detach().view(-1).view(torch.uint8)

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ina.protocol.collective import Collective
+from ina.protocol.collective import Collective, CollectiveKind
+from ina.protocol.spec import ValueType
 
 
 class ManualHandle:
@@ -62,9 +63,16 @@ class ManualStats:
     packets_sent: int = 0
 
 
+@dataclass(frozen=True)
+class ManualTicket:
+    has_shapes: bool = False  # what is moved goes beside it, and needs no test to say when
+
+
 @dataclass
 class ManualSession:
     """Stands for ``ina.host.Session``."""
+
+    ticket: ManualTicket = ManualTicket()
 
     handles: list[ManualHandle] = field(default_factory=list)
     ops: list[tuple[int, int]] = field(default_factory=list)
@@ -75,11 +83,11 @@ class ManualSession:
     def submit(
         self, pointer_in: int, pointer_out: int, what: Collective, *, keep: object
     ) -> ManualHandle:
-        assert pointer_in == pointer_out
+        assert pointer_in == pointer_out or what.kind != CollectiveKind.ALL_REDUCE
         if self.fail_at == len(self.handles):
             raise RuntimeError("cannot start")
-        bytes_each = {0: 4, 1: 4, 2: 2, 3: 2}[what.value_type]
-        handle = ManualHandle(pointer_in, what.elems * bytes_each, keep)
+        bytes_each = {0: 4, 1: 4, 2: 2, 3: 2, ValueType.BYTES: 1}[what.value_type]
+        handle = ManualHandle(pointer_out, what.elems * bytes_each, keep)
         self.handles.append(handle)
         self.ops.append((what.value_type, what.op))
         return handle
