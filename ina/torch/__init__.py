@@ -3,8 +3,9 @@
 Where ina is installed, torch finds the backend (:mod:`ina_torch_autoload`); ``import ina.torch`` is
 for what a script names of it, and where torch's autoload is off or ina is only on the path.
 
-all_reduce SUM and AVG of float32, float16, bfloat16 and int32 CPU tensors is summed by the network;
-every other collective goes through an inner Gloo group, which the log says once for each kind.
+all_reduce, reduce_scatter and reduce, SUM and AVG, of float32, float16, bfloat16 and int32 CPU
+tensors are summed by the network, which moves what all_gather and broadcast are given, too; other
+collectives go through an inner Gloo group, which the log says once for each kind.
 ``docs/pytorch.md`` explains, :mod:`ina.torch.env` lists the environment variables.
 """
 
@@ -31,6 +32,7 @@ from ina.torch.env import Options, Settings
 from ina.torch.errors import NotInaGroupError
 from ina.torch.hook import HookState, allreduce_hook
 from ina.torch.lowbit import LowbitState, lowbit_hook
+from ina.torch.overlap import overlap
 from ina.torch.process_group import ProcessGroupIna, close_at_exit
 from ina.torch.stats import GroupStats
 from ina.torch.topk import TopkState, topk_hook
@@ -49,6 +51,7 @@ __all__ = [
     "TopkState",
     "allreduce_hook",
     "lowbit_hook",
+    "overlap",
     "stats",
     "topk_hook",
 ]

@@ -17,6 +17,10 @@ class UnsupportedDeviceError(InvalidInputError):
     """The tensor is not in CPU memory."""
 
 
+class NotShardedError(InvalidInputError):
+    """The model has no parameters that FSDP2 shards, or not as this needs it."""
+
+
 class NotInaGroupError(InvalidInputError):
     """The process group is not of backend ``ina``."""
 
