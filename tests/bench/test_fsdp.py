@@ -87,10 +87,10 @@ def test_the_share_of_the_bound() -> None:
 
 
 def test_steps_bring_what_they_must_and_losses_are_gloos() -> None:
-    ran = bench("fsdp", *SMALL, "--ways=gloo,ina", "--json")
+    ran = bench("fsdp", *SMALL, "--json")
     assert ran.code == 0, ran.err
     report = json.loads(ran.out)
-    assert [row["way"] for row in report["rows"]] == ["gloo", "ina"]
+    assert [row["way"] for row in report["rows"]] == list(WAYS)
     net = Text(2, 32, 2).net()
     for row in report["rows"]:
         assert row["wrong"] == 0

@@ -74,7 +74,7 @@ def prepared(way: str, task: Text, workers: int) -> WayModels:
     for model in (bare, net):
         shard(model, group)
         if way == "overlap":
-            getattr(ina.torch, "overlap")(model)  # noqa: B009
+            ina.torch.overlap(model)
     batches = task.batches(1, dist.get_rank(), workers)
     return WayModels(bare, net, task.optimizer(net), batches)
 
