@@ -101,18 +101,20 @@ def is_round_trip(case: SizedCollective, values: int) -> bool:
 def link_bytes(case: SizedCollective, values: int, rank: int, *, multicast: bool) -> LinkBytes:
     """What the network's way has on a rank's link, with ``values`` words a packet.
 
-    Every rank has a packet of each chunk each way, with values or without. Not counted: packets by
+    Every rank has a packet of each chunk each way, without values or full of them: who has fewer
+    fills it up. Not counted: packets by
     which floats agree on exponents before their first values, and what is sent again.
     ``multicast``: results come to all ranks alike, so with values if one of them wants these.
     """
     ranks, words = case.workers, case.words
     if case.name == "all_gather" and words * ranks <= values:  # all in one packet, as a sum
-        one = frame_bytes(words * ranks)
+        one = frame_bytes(values)
         return LinkBytes(one, one)
     parts = ranks if case.kind.has_parts else 1
-    heads = frame_bytes(0) * parts * max(1, math.ceil(words / values))
-    whole = words * parts * VALUE_BYTES
-    own = words * VALUE_BYTES if case.kind.has_parts else whole if rank == ROOT else 0
+    full = math.ceil(words / values)
+    heads = frame_bytes(0) * parts * max(1, full)
+    whole = full * values * VALUE_BYTES * parts
+    own = whole // ranks if case.kind.has_parts else whole if rank == ROOT else 0
     if case.kind.flow == "sum":
         return LinkBytes(heads + whole, heads + whole)
     gives, gets = (own, whole - own) if case.kind.flow == "gather" else (whole - own, own)

@@ -64,7 +64,8 @@ class Turns:
         }
         self._echo: UdpEcho | None = None
         if is_round_trip(case, asked.values):
-            self._echo = UdpEcho(host, HEADER_BYTES + VALUE_BYTES * case.words)
+            has_values = case.words > 0
+            self._echo = UdpEcho(host, HEADER_BYTES + VALUE_BYTES * asked.values * has_values)
             self.ways[ECHO] = WayTimes(echoed(self._echo, ranks), "udp")
 
     def measure(self, counters: LinkCounters | None) -> None:
