@@ -209,6 +209,7 @@ def test_each_collective_is_right_and_what_is_spoilt_is_counted() -> None:
     assert ran.left == []
 
 
+@pytest.mark.long
 def test_links_of_a_star_have_what_the_formula_says() -> None:
     need("soft")
     case = ("--workers=3", "--sizes=200K", "--dtype=int32", "--link=200mbit")
