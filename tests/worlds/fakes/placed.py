@@ -10,6 +10,8 @@ from ina.controller.store import Store
 from ina.controller.switches.plan import FIRST_GROUP
 from ina.protocol.addresses import mac_of
 from ina.protocol.peer import Peer
+from ina.protocol.spec import OWNER_BITS
+from ina.protocol.strips import KEEPS, to_parent, to_switch, to_worker
 from ina.protocol.switch_model import Attachment, ModelJob, Parent
 from ina.tables.values import Entry, Group
 from ina.testing import state
@@ -91,9 +93,22 @@ def as_model(job: Job, switch: str) -> ModelJob:
     if node.parent is not None:
         above = at(node.parent, node.parent_port)
         place = tree.way(node)[-1], tree.level(node)
-        parent = Parent(above, *place, tree.path_mask(node), tree.children_ways(node))
+        own_way = tree.path(_a_rank_below(tree, node)) & tree.path_mask(tree[node.parent])
+        up = KEEPS  # what leaves shared slots names whose parts it holds
+        if not node.is_shared:
+            up = to_parent(own_way >> OWNER_BITS, tree.owner_mask(tree[node.parent]))
+        parent = Parent(above, *place, tree.path_mask(node), tree.children_ways(node), up)
+    to = [*(to_worker for _ in node.ranks), *(to_switch for _ in node.nodes)]
+    ways, mask = tree.owner_ways(node), tree.owner_mask(node)
+    strips_of = tuple(it(way, mask) for it, way in zip(to, ways, strict=True))
     first = job.memory[switch].first
-    return ModelJob(NUMBER, EPOCH, first, SLOTS, tuple(workers), parent=parent)
+    return ModelJob(NUMBER, EPOCH, first, SLOTS, tuple(workers), parent=parent, strips=strips_of)
+
+
+def _a_rank_below(tree: Tree, node: Node) -> int:
+    while not node.ranks:
+        node = tree[node.nodes[0]]
+    return node.ranks[0]
 
 
 def plain(item: object) -> object:
