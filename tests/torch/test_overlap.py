@@ -29,7 +29,7 @@ from ina.torch.overlap import LateReduceScatter
 RANKS = 4
 
 
-class Late(Work):
+class LateWork(Work):
     """Its result is there once it has been waited for."""
 
     def __init__(self, log: list[str], output: torch.Tensor, given: torch.Tensor, op: Any) -> None:
@@ -54,7 +54,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What is started and waited for, in order."""
     events: list[str] = []
     monkeypatch.setattr(
-        compat, "reduce_scatter", lambda out, given, op, _: Late(events, out, given, op)
+        compat, "reduce_scatter", lambda out, given, op, _: LateWork(events, out, given, op)
     )
     dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=RANKS)
     yield events
@@ -197,7 +197,7 @@ def test_errors_are_raised_by_backward(log: list[str], monkeypatch: pytest.Monke
     failing = 2
 
     def fails(*args: Any) -> Work:
-        work = Late(log, *args[:3])
+        work = LateWork(log, *args[:3])
         if log.count("start") == failing:
             work.error = RuntimeError("no switch")
         return work
