@@ -27,6 +27,7 @@ MOVED = (
     *SUMMED,
     *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int64, torch.float64),
     *(torch.complex64, torch.complex128, torch.float8_e4m3fn, torch.float8_e5m2),
+    *(torch.uint16, torch.uint32, torch.uint64),
 )
 SIZES = (0, 1, 7, 1000)
 
