@@ -44,7 +44,8 @@ GROUP = IPv4Address("239.192.0.1")
 MISSING = pb2.Progress(shared_results_missing=True)
 SHARED_ROW = (
     "job=1 worker=all (IP multicast)",
-    "address(dst_mac=01:00:5e:40:00:01, dst_addr=239.192.0.1, dst_port=17761)",
+    "address(dst_mac=01:00:5e:40:00:01, dst_addr=239.192.0.1, dst_port=17761,"
+    " way=0, way_mask=0, strips_on=0, strips_off=0)",
 )
 LOGGER = "ina.controller.jobs.results_groups"
 

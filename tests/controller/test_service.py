@@ -54,7 +54,8 @@ def test_a_job_is_installed_and_leaves_nothing(workers: Workers) -> None:
             (
                 "receivers",
                 f"job=1 worker={rank} (rank {rank})",
-                f"address(dst_mac=02:00:7f:00:00:01, dst_addr=127.0.0.1, dst_port={4000 + rank})",
+                f"address(dst_mac=02:00:7f:00:00:01, dst_addr=127.0.0.1, dst_port={4000 + rank},"
+                f" way={rank << 10}, way_mask=3072, strips_on=4, strips_off=2)",
             )
             for rank in range(2)
         ],

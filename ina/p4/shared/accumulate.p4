@@ -36,6 +36,9 @@ control Accumulate(inout headers_t hdr, inout ina_metadata_t meta) {
         hdr.ipv4.total_bytes = FULL_IP_BYTES;
     }
 #endif
+#ifdef HAS_SHAPES
+    ZERO_VALUES_ACTION(give_zeros)
+#endif
 #ifdef MODE_EVICTS
     VALUES_ACTION(touch_values_swap, SWAP_VALUE)
 #endif

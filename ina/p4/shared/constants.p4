@@ -47,7 +47,7 @@ const bit<16> UDP_BYTES = 8;
 // What UDP and IP say of packets in nothing else, without values and with them.
 #define EMPTY_UDP_BYTES (UDP_BYTES + INA_HEADER_BYTES)
 #define EMPTY_IP_BYTES (IPV4_BYTES + EMPTY_UDP_BYTES)
-#define FULL_UDP_BYTES (EMPTY_UDP_BYTES + (bit<16>)VALUES_PER_PACKET * INA_VALUE_BYTES)
+#define FULL_UDP_BYTES (EMPTY_UDP_BYTES + ((bit<16>)VALUES_PER_PACKET << 2))
 #define FULL_IP_BYTES (IPV4_BYTES + FULL_UDP_BYTES)
 const bit<2> ECN_NOT_ECT = 0; // the sender does not understand ECN: never mark
 const bit<2> ECN_CE = 3;      // congestion experienced

@@ -33,6 +33,7 @@
 // VALUES_STATE(size)                      the registers of the values
 // VALUES_ACTION(name, BODY)               the same action on every value of the packet, in index order
 // CLEAR_VALUES_ACTION(name)               0 into every value register of the slot
+// ZERO_VALUES_ACTION(name)                0 into every value of the packet
 
 #ifndef INA_SHIM_P4
 #define INA_SHIM_P4
@@ -147,6 +148,12 @@
         REPEAT(CLEAR_STEP)        \
     }
 
+#define ZERO_VALUE_STEP(i, ...) hdr.values.v##i = 0;
+#define ZERO_VALUES_ACTION(name) \
+    action name() {              \
+        REPEAT(ZERO_VALUE_STEP)  \
+    }
+
 // In jobs of mode `stream` the last value's register takes the lesser number, where others take the sum.
 // It is brought about by what is added, so that all values are joined by equal steps, which the soft
 // switch makes a loop of.
@@ -174,15 +181,24 @@
 #define TAKES_SUM                                                                     \
     (meta.evicts == 1 || (hdr.ina.shape != INA_SHAPE_SUM                              \
                           && (meta.missing == 0 || meta.is_flush == 1)))
-#define RUN_CLEAR_BEHIND(clear) if (meta.evicts == 1) { clear(); }
 #else
 #define TAKES_SUM (hdr.ina.shape != INA_SHAPE_SUM && meta.missing == 0)
-#define RUN_CLEAR_BEHIND(clear)
 #endif
+// Who begins a round gives zeros: what was there leaves, or nothing.
 #ifdef HAS_SHAPES
-#define RUN_FETCH(clear) if (TAKES_SUM) { make_room(); fetch_values(); RUN_CLEAR_BEHIND(clear) }
+#define OR_FETCH(choice, take)                                                  \
+    else if (TAKES_SUM) {                                                       \
+        make_room();                                                            \
+        if (meta.access == ACCESS_TAKE || meta.access == ACCESS_EVICT) {        \
+            give_zeros();                                                       \
+            RUN_SWAP(choice)                                                    \
+            take();                                                             \
+        } else {                                                                \
+            fetch_values();                                                     \
+        }                                                                       \
+    }
 #else
-#define RUN_FETCH(clear)
+#define OR_FETCH(choice, take)
 #endif
 
 #define RUN_BY_ACCESS_VALUES(choice, take, join, read, clear) \
@@ -195,11 +211,8 @@
         } else {                                              \
             read();                                           \
         }                                                     \
-    } else {                                                  \
-        if (meta.access == ACCESS_TAKE) {                     \
-            clear();                                          \
-        }                                                     \
-        RUN_FETCH(clear)                                      \
+    } OR_FETCH(choice, take) else if (meta.access == ACCESS_TAKE) { \
+        clear();                                              \
     }
 
 #endif // INA_SHIM_P4
