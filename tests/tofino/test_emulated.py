@@ -228,7 +228,8 @@ def wrong_cases(
     ]
     assert len(cases) > (290 if topic == "*" else 0)
     if target == "tofino":
-        with KeepsValues(mode) as model:
+        model = KeepsValues(mode)
+        with model:
             cases = [keeping(case, model) for case in cases]
     program = compile_emulated(target, VALUES, folder, bug, mode)
     with EmulatedTofino(mode, program_of=lambda _values: program) as device:

@@ -44,7 +44,7 @@ def staged_as_direct(rank: int, workers: int) -> int:
     inputs, output = torch.randn(4 * workers), torch.zeros(4)
     wanted = torch.zeros(4)
     dist.reduce_scatter_tensor(wanted, inputs)
-    part, _ = group._stage([pieces.scattered(output, inputs, rank)], Reduction.SUM)
+    part, _ = group._stage([pieces.scattered_by_sum(output, inputs, rank)], Reduction.SUM)
     group._sum("reduce_scatter", part, ReduceOp.SUM, None).wait()
     assert torch.equal(output, wanted)
     return compared
