@@ -110,17 +110,22 @@ class ProcessGroupIna(ReduceScatter, AllGather, Rooted):
         self._deadlines = Deadlines(f"ina-deadlines-{group_id}")
         LIVING.add(self)
         GROUPS.add(self)
-        if rank == 0:
-            _log.info(
-                "ina: group %s: %s go through the network (job %s, controller %s,"
-                " %d workers; rank 0 over %s), other collectives through Gloo",
-                group_id,
-                "sums, all_gather, broadcast and barrier" if self._has_shapes else "sums",
-                self._worker.rendezvous.job,
-                self._worker.rendezvous.controller,
-                size,
-                self._worker.path,
-            )
+        self._say_where()
+
+    def _say_where(self) -> None:
+        """On rank 0, for all: which collectives go through the network."""
+        if self.rank() != 0:
+            return
+        _log.info(
+            "ina: group %s: %s go through the network (job %s, controller %s,"
+            " %d workers; rank 0 over %s), other collectives through Gloo",
+            self._group_id,
+            "sums, all_gather, broadcast and barrier" if self._has_shapes else "sums",
+            self._worker.rendezvous.job,
+            self._worker.rendezvous.controller,
+            self.size(),
+            self._worker.path,
+        )
 
     def getBackendName(self) -> str:  # noqa: N802 - torch's trampoline looks for this name
         """``ina``, as passed to ``init_process_group``."""

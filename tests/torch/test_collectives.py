@@ -189,7 +189,7 @@ def test_nothing_is_copied_that_lies_in_a_row(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_memory_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of no dimension, not contiguous, conjugate, of the memory that the result comes to."""
+    """Of no dimension, or not contiguous."""
 
     def do(group: ProcessGroupIna, rank: int) -> None:
         scalar = torch.tensor(rank == 1)
@@ -219,6 +219,13 @@ def test_memory_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
         group._reduce_scatter_base(strided, torch.ones(5 * RANKS, 2)[:, 1]).wait()
         assert strided.eq(RANKS).all()
 
+    check(RANKS, do, monkeypatch)
+
+
+def test_memory_that_overlaps_or_is_conjugate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be written to is refused; what is read while it is written to is copied."""
+
+    def do(group: ProcessGroupIna, rank: int) -> None:
         number = torch.tensor([complex(rank, 1), complex(2, rank)]).conj()
         into = torch.zeros(2 * RANKS, dtype=torch.complex64).conj()
         group._allgather_base(into, number).wait()
