@@ -41,8 +41,9 @@ def staged_as_direct(rank: int, workers: int) -> int:
         for one, other in zip(direct, staged, strict=True):
             assert torch.equal(_bits(one), _bits(other)), (op, one.dtype, one.shape)
             compared += one.numel()
-    inputs, output = torch.randn(4 * workers), torch.zeros(4)
-    wanted = torch.zeros(4)
+    elems = 2 * group._worker.values_per_packet  # whole packets: parts share no exponent
+    inputs, output = torch.randn(elems * workers), torch.zeros(elems)
+    wanted = torch.zeros(elems)
     dist.reduce_scatter_tensor(wanted, inputs)
     part, _ = group._stage([pieces.scattered_by_sum(output, inputs, rank)], Reduction.SUM)
     group._sum("reduce_scatter", part, ReduceOp.SUM, None).wait()

@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import ina.torch
 from ina.protocol.collective import Reduction
+from ina.protocol.spec import ValueType
 from ina.torch import seat
 from tests.torch import device_cases
 from tests.worlds.fakes.manual_session import ManualSession
@@ -65,13 +66,15 @@ def test_barriers_and_objects_need_no_backend_for_the_cpu(
     backend: str, no_network: ManualSession
 ) -> None:
     _init(backend)
-    dist.barrier()
+    meeting = dist.barrier(async_op=True)
+    no_network.handles[0].finish()
+    meeting.wait()
     objects = [None]
     dist.all_gather_object(objects, "thing")
     assert objects == ["thing"]
     dist.all_reduce(torch.ones(2), async_op=True)
-    assert no_network.ops == [(1, Reduction.SUM)]
-    no_network.handles[0].finish()
+    assert no_network.ops == [(ValueType.INT32, Reduction.SUM), (1, Reduction.SUM)]
+    no_network.handles[1].finish()
 
 
 def test_a_group_bound_to_a_gpu(no_network: ManualSession) -> None:
