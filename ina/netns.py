@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -114,6 +115,23 @@ def shape(end: End, rate_bit_s: float, burst_bytes: int, queue_bytes: int) -> No
     command("tc", *_within(end.space), "qdisc", "add", "dev", end.interface, "root", "tbf",
             "rate", f"{round(rate_bit_s)}bit", "burst", str(burst_bytes),
             "limit", str(queue_bytes))  # fmt: skip
+
+
+def shaped_bytes(end: End) -> int:
+    """What has left a shaped end, each packet with its own headers: an interface's own counters
+    count a super-packet's (GSO) once. Raises :class:`NetnsError`."""
+    said = command("tc", *_within(end.space), "-s", "-j", "qdisc", "show", "dev", end.interface)
+    return sum(int(it["bytes"]) for it in json.loads(said) if it["kind"] == "tbf")
+
+
+def other_end(interface: str, space: str) -> End:
+    """The end in ``space`` of the pair that has ``interface`` here. Raises :class:`NetnsError`."""
+    (here,) = json.loads(ip(None, "-j", "link", "show", "dev", interface))
+    there = json.loads(ip(space, "-j", "link", "show"))
+    for it in there:
+        if it["ifindex"] == here["link_index"]:
+            return End(space, it["ifname"])
+    raise NetnsError(f"namespace {space}: it has not the other end of {interface}")
 
 
 def drop_all(end: End) -> None:

@@ -62,7 +62,8 @@ class PoolTest(BaseTest):
             self.insert(
                 "PoolEgress.address.receivers", {"job": JOB, "worker": worker},
                 "PoolEgress.address.address",
-                {"dst_mac": mac(worker), "dst_addr": address(worker), "dst_port": 1024 + worker},
+                {"dst_mac": mac(worker), "dst_addr": address(worker), "dst_port": 1024 + worker,
+                 "way": 0, "way_mask": 0, "strips_on": 0, "strips_off": 0},  # wants all values
             )  # fmt: skip
         group.insert()
         self.insert(

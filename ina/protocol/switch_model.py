@@ -288,7 +288,7 @@ class SwitchModel:
             values,
             header.digest,
             header.check,
-            said if values or self._is_shaped(header) else (),
+            said if values or self._is_shaped(job, header) else (),
             job.is_stream,
         )
         if job.claims is not None:
@@ -338,7 +338,7 @@ class SwitchModel:
             marks |= Flag.COLLISION if outcome is Outcome.COLLISION else NO_FLAGS
             told = replace(header, flags=part.flags | marks)
             return [self._go_up(job, told, part.values, held)]
-        told, values = self._with_sum(header, slot)
+        told, values = self._with_sum(job, header, slot)
         return [self._go_up(job, replace(told, flags=told.flags | marks), values, held)]
 
     def admit(self, sender: Attachment, header: Header) -> ModelJob:
@@ -412,7 +412,7 @@ class SwitchModel:
         """
         if outcome is Outcome.ABSORBED:
             return
-        told, values = self._with_sum(header, slot)
+        told, values = self._with_sum(job, header, slot)
         if job.parent is not None:
             yield self._go_up(job, told, values, 1 << job.parent.worker)
             return
@@ -431,14 +431,16 @@ class SwitchModel:
             return copy
         return Departure(copy.to, replace(copy.header, value_count=0), ())
 
-    def _is_shaped(self, header: Header) -> bool:
+    def _is_shaped(self, job: ModelJob, header: Header) -> bool:
         """Whether its round's packets may lack values that its sum has."""
-        return self.shapes and header.shape != Shape.SUM
+        return self.shapes and header.shape != Shape.SUM and not job.is_stream
 
-    def _with_sum(self, header: Header, slot: Slot) -> tuple[Header, tuple[int, ...]]:
+    def _with_sum(
+        self, job: ModelJob, header: Header, slot: Slot
+    ) -> tuple[Header, tuple[int, ...]]:
         """The packet with what the slot has gathered. Where all give values, one that has none is
         of a round that has none."""
-        count = self.values_per_packet if self._is_shaped(header) else header.value_count
+        count = self.values_per_packet if self._is_shaped(job, header) else header.value_count
         return replace(_gathered(header, slot), value_count=count), slot.values[:count]
 
     def _go_up(

@@ -50,7 +50,7 @@ def test_what_does_not_matter_is_zero_and_icrc_is_right(mode: str) -> None:
     assert 1 <= len(arrivals) <= 3
     assert any(map(is_lost, arrivals))
     for frame in arrivals:
-        assert len(frame) == _VALUES + 4 * 56 + ICRC_BYTES
+        assert len(frame) - _VALUES - ICRC_BYTES in (0, 4 * 56)  # of a header alone, or not
         assert is_sealed(frame)
         assert not any(frame[_VALUES:-ICRC_BYTES])
 

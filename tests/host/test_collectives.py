@@ -55,6 +55,19 @@ def test_all_of_them(loss: float) -> None:
         assert numerics.same_bits(reduced[2], numerics.all_reduce(parts, "sum", VALUES))
 
 
+def test_more_ranks_than_a_sum_of_bytes_would_have_room_for() -> None:
+    """Nothing is added: whoever does not own a byte sends none, or zeros."""
+    with UdpModel(values=VALUES) as switch, closing(switch.sessions(20)) as sessions:
+        given = [np.full(300, rank, np.uint8) for rank in range(20)]
+        wanted = np.stack(given)
+        for got in on_all(sessions, lambda s, r: s.all_gather(given[r])):
+            assert np.array_equal(got.reshape(20, 300), wanted)
+        for got in on_all(sessions, lambda s, r: s.all_gather(given[r][:2])):
+            assert np.array_equal(got.reshape(20, 2), wanted[:, :2])
+        for got in on_all(sessions, lambda s, r: s.broadcast(given[r].copy(), 19)):
+            assert np.array_equal(got, wanted[19])
+
+
 def test_in_place_and_at_the_same_time() -> None:
     with UdpModel(values=VALUES) as switch, closing(switch.sessions(RANKS)) as sessions:
 
@@ -75,13 +88,19 @@ def test_in_place_and_at_the_same_time() -> None:
 
 def test_ranks_that_differ_are_told() -> None:
     """In the root alone, and in what they do."""
-    with UdpModel(values=VALUES) as switch:
-        for pair in (
-            (lambda s, r: s.broadcast(np.zeros(9000, np.uint8), min(r, 1))),
-            (lambda s, r: s.barrier() if r else s.all_gather(np.zeros(9000))),
+    floats = np.zeros(9000, np.float32)
+    pairs: list[Callable[[Session, int], Any]] = [
+        (lambda s, r: s.broadcast(np.zeros(9000, np.uint8), min(r, 1))),
+        (lambda s, r: s.barrier() if r else s.reduce_scatter(floats)),
+        (lambda s, r: s.broadcast(np.zeros(9000), 0) if r else s.all_gather(np.zeros(9000))),
+    ]
+    for pair in pairs:
+        with (
+            UdpModel(values=VALUES) as switch,
+            closing(switch.sessions(2)) as sessions,
+            pytest.raises(RanksDifferError),
         ):
-            with closing(switch.sessions(2)) as sessions, pytest.raises(RanksDifferError):
-                on_all(sessions, pair)
+            on_all(sessions, pair)
 
 
 def test_what_is_none_is_refused() -> None:

@@ -63,7 +63,7 @@ CASES: tuple[tuple[str, Arguments, int], ...] = (
         139,
     ),
     ("a rack of 2, a worker at the root", on(RACK, (1, 1, 0), turns(3, 4, SCATTER, GATHER)), 104),
-    ("three levels", on(THREE_LEVELS, (1, 3), turns(2, 4, SCATTER, GATHER)), 0),
+    ("three levels", on(THREE_LEVELS, (1, 3), turns(2, 4, SCATTER, GATHER)), 72),
     ("reboots, 2 workers", star(2, 4, SCATTER, GATHER, reboots=2), 933),
     ("restart, racks", on(RACKS, (1, 2), turns(2, 2, SCATTER, GATHER), restart=True), 3_764),
     ("a reboot, racks", on(RACKS, (1, 2), turns(2, 3, SCATTER, GATHER), reboots=1), 615),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ina.p4 import names
 from ina.sim.errors import ScenarioError
@@ -17,6 +18,7 @@ from ina.sim.scenario import (
     Dtype,
     FaultSpec,
     JobSpec,
+    Kind,
     LinkSpec,
     Scenario,
     SwitchSpec,
@@ -26,6 +28,7 @@ from ina.sim.scenario import (
 from tests.selection import examples
 
 DTYPES: tuple[Dtype, ...] = ("float32", "float16", "bfloat16", "int32")
+KINDS: tuple[Kind, ...] = ("all_reduce", "all_reduce", "all_gather", "reduce_scatter", "broadcast")
 
 
 def drawn(seed: int) -> Scenario:
@@ -34,13 +37,17 @@ def drawn(seed: int) -> Scenario:
     racks = rng.choice((1, 1, 2))
     tensors = [
         TensorSpec(
-            elems=rng.choice((50, 3_000, 40_000)),
+            elems=rng.choice((5, 50, 3_000, 40_000)),
             dtype=rng.choice(DTYPES),
             op=rng.choice(("sum", "avg")),
             root=rng.choice((None, None, 0)),
             zeros=rng.choice((1.0, 0.98, 0.8, rng.random(), 0.0)),
         )
         for _ in range(rng.randint(1, 3))
+    ]
+    tensors = [
+        tensor if tensor.root is not None else replace(tensor, kind=rng.choice(KINDS))
+        for tensor in tensors
     ]
     job = JobSpec(
         workers=2 * rng.randint(1, 3),

@@ -121,6 +121,8 @@ class SessionCore(Generic[E]):
         return operation
 
     def _check_headroom(self, what: Collective) -> None:
+        if what.is_moved:
+            return
         bits, workers = 32 // values_per_word(what.value_type), self.ticket.world_size
         if workers > MOST_WORKERS[bits]:
             raise HeadroomError(f"{who(self.ticket)}: {what}: {too_narrow(bits, workers)}")

@@ -8,7 +8,8 @@
 // registers must not come out, should a later packet of the round ask for values.
 //
 // In rounds of another shape than SUM (HAS_SHAPES) some workers give no values. Their packets touch none,
-// unless they leave: then with what the registers hold, as any other of the round would.
+// unless they leave: then with what the registers hold, as any other of the round would. For this they
+// give zeros.
 
 #ifndef INA_ACCUMULATE_P4
 #define INA_ACCUMULATE_P4
@@ -27,16 +28,12 @@ control Accumulate(inout headers_t hdr, inout ina_metadata_t meta) {
     VALUES_ACTION(read_values, READ_VALUE)
     CLEAR_VALUES_ACTION(clear_values)
 #ifdef HAS_SHAPES
-    // As read_values, in packets that came without any, and have room for them now.
-    VALUES_ACTION(fetch_values, READ_VALUE)
     action make_room() {
         hdr.values.setValid();
         hdr.ina.value_count = VALUES_PER_PACKET;
         hdr.udp.length_bytes = FULL_UDP_BYTES;
         hdr.ipv4.total_bytes = FULL_IP_BYTES;
     }
-#endif
-#ifdef HAS_SHAPES
     ZERO_VALUES_ACTION(give_zeros)
 #endif
 #ifdef MODE_EVICTS

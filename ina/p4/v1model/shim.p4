@@ -181,27 +181,24 @@
 #define TAKES_SUM                                                                     \
     (meta.evicts == 1 || (hdr.ina.shape != INA_SHAPE_SUM                              \
                           && (meta.missing == 0 || meta.is_flush == 1)))
+#elif defined(MODE_STREAM)
+#define TAKES_SUM (hdr.ina.shape != INA_SHAPE_SUM && meta.missing == 0 && meta.is_stream == 0)
 #else
 #define TAKES_SUM (hdr.ina.shape != INA_SHAPE_SUM && meta.missing == 0)
 #endif
-// Who begins a round gives zeros: what was there leaves, or nothing.
+// Such a packet gives zeros, then goes where those with values do.
 #ifdef HAS_SHAPES
-#define OR_FETCH(choice, take)                                                  \
-    else if (TAKES_SUM) {                                                       \
-        make_room();                                                            \
-        if (meta.access == ACCESS_TAKE || meta.access == ACCESS_EVICT) {        \
-            give_zeros();                                                       \
-            RUN_SWAP(choice)                                                    \
-            take();                                                             \
-        } else {                                                                \
-            fetch_values();                                                     \
-        }                                                                       \
+#define EXPAND_VALUES                          \
+    if (!hdr.values.isValid() && TAKES_SUM) {  \
+        make_room();                           \
+        give_zeros();                          \
     }
 #else
-#define OR_FETCH(choice, take)
+#define EXPAND_VALUES
 #endif
 
 #define RUN_BY_ACCESS_VALUES(choice, take, join, read, clear) \
+    EXPAND_VALUES                                             \
     if (hdr.values.isValid()) {                               \
         RUN_SWAP(choice)                                      \
         if (meta.access == ACCESS_JOIN) {                     \
@@ -211,7 +208,7 @@
         } else {                                              \
             read();                                           \
         }                                                     \
-    } OR_FETCH(choice, take) else if (meta.access == ACCESS_TAKE) { \
+    } else if (meta.access == ACCESS_TAKE) {                  \
         clear();                                              \
     }
 

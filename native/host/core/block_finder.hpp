@@ -42,7 +42,7 @@ class BlockFinder {
             const BlockScan found = scan(tensor, chunk);
             return found.exponent == wire::kExponentAllZero && !found.non_finite;
         }
-        return are_zero(tensor.chunk_in(chunk), tensor.chunk_bytes(chunk));
+        return are_zero(tensor.chunk_in(chunk), tensor.chunk_in_bytes(chunk));
     }
     // The lane's first one behind a block that is not zero; kNone: all others of the tensor are.
     std::uint64_t next(const Tensor &tensor, std::uint64_t chunk) const {

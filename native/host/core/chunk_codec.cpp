@@ -94,14 +94,14 @@ void ChunkCodec::write_values(const Lane &lane, bool summed, std::uint8_t *to) c
         const std::size_t before = tensor.rank * tensor.part_bytes();
         std::memset(to, 0, values * wire::kValueBytes);
         std::memcpy(to + before, tensor.request.in, tensor.part_bytes());
-        return;
+    } else {
+        if (summed && tensor.has_values(lane.chunk)) {
+            filled = codec_of(type).write(block_of(lane), tensor.chunk_in(lane.chunk),
+                                          tensor.chunk_elems(lane.chunk), to);
+        }
+        if (lane.is_half()) take_half(to, filled, static_cast<IntegerPart>(lane.exponent));
+        std::memset(to + filled * wire::kValueBytes, 0, (values - filled) * wire::kValueBytes);
     }
-    if (summed && tensor.has_values(lane.chunk)) {
-        filled = codec_of(type).write(block_of(lane), tensor.chunk_in(lane.chunk),
-                                      tensor.chunk_elems(lane.chunk), to);
-    }
-    if (lane.is_half()) take_half(to, filled, static_cast<IntegerPart>(lane.exponent));
-    std::memset(to + filled * wire::kValueBytes, 0, (values - filled) * wire::kValueBytes);
     if (config_.is_stream) {
         store_next_block(to + (values - 1) * wire::kValueBytes, lane.next_own);
     }
@@ -128,8 +128,9 @@ void ChunkCodec::clear_between(const Lane &lane, std::uint64_t next) const {
     const Tensor &tensor = *lane.tensor;
     const std::uint64_t first = lane.chunk + tensor.place.step(window_);
     schedule_.each_from(tensor.place, first, [&](std::uint64_t chunk) {
-        if (chunk >= next || !tensor.gets(chunk)) return;
-        std::memset(tensor.chunk_out(chunk), 0, tensor.chunk_bytes(chunk));
+        if (chunk >= next) return;
+        copy_own(tensor, chunk);
+        if (tensor.gets(chunk)) std::memset(tensor.chunk_out(chunk), 0, tensor.chunk_bytes(chunk));
     });
 }
 
@@ -272,12 +273,11 @@ const std::uint8_t *ChunkCodec::with_own(const Lane &lane, const std::uint8_t *s
     return room;
 }
 
-void ChunkCodec::copy_own(const Lane &lane) {
-    const Tensor &tensor = *lane.tensor;
-    if (tensor.request.kind != CollectiveKind::kAllGather || lane.gets()) return;
-    std::uint8_t *const to = tensor.chunk_out(lane.chunk);
-    const std::uint8_t *const from = tensor.chunk_in(lane.chunk);
-    if (to != from) std::memmove(to, from, tensor.chunk_bytes(lane.chunk));
+void ChunkCodec::copy_own(const Tensor &tensor, std::uint64_t chunk) {
+    if (tensor.request.kind != CollectiveKind::kAllGather || tensor.gets(chunk)) return;
+    std::uint8_t *const to = tensor.chunk_out(chunk);
+    const std::uint8_t *const from = tensor.chunk_in(chunk);
+    if (to != from) std::memmove(to, from, tensor.chunk_bytes(chunk));
 }
 
 void ChunkCodec::read_sums(const Lane &lane, std::uint8_t flags, const std::uint8_t *values,

@@ -49,10 +49,10 @@ class ChunkCodec {
         return tree_.path | tree_.owners[tensor.owner(lane.chunk)];
     }
     // Of a part that all ranks gather, its owner's.
-    static void copy_own(const Lane &lane);
+    static void copy_own(const Tensor &tensor, std::uint64_t chunk);
     // In a stream: the chunk that a result which fits names as the lane's next.
     std::uint64_t named_next(const Lane &lane, const std::uint8_t *values) const;
-    // Zeros where the lane's chunks between its own and the next one go.
+    // What the lane's chunks between its own and the next one have: zeros, of all ranks.
     void clear_between(const Lane &lane, std::uint64_t next) const;
     // Keeps those of a first half until the second is here.
     void keep_lower(const Lane &lane, const std::uint8_t *values);

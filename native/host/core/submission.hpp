@@ -77,6 +77,9 @@ struct Submission {
         const bool has_all = request.kind == CollectiveKind::kReduceScatter;
         return static_cast<const std::uint8_t *>(request.in) + offset_bytes(chunk, has_all);
     }
+    std::size_t chunk_in_bytes(std::uint64_t chunk) const {
+        return is_together ? part_bytes() : chunk_bytes(chunk);
+    }
     // And where the result's go, if it gets some.
     std::uint8_t *chunk_out(std::uint64_t chunk) const {
         const bool has_all = request.kind == CollectiveKind::kAllGather;

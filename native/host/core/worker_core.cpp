@@ -236,7 +236,7 @@ void WorkerCore::on_result(const std::uint8_t *payload, std::size_t bytes, std::
         std::uint8_t *const out = kept_.place(lane, index);
         std::uint8_t *const room = frames_.packet(index) + wire::kHeaderBytes;
         if (out != nullptr && !is_bare) codec_.read_sums(lane, header.flags, values, room, out);
-        ChunkCodec::copy_own(lane);
+        ChunkCodec::copy_own(*lane.tensor, lane.chunk);
         if (config_.is_stream) codec_.clear_between(lane, next);
     } else if (lane.is_half() && !is_bare) {
         codec_.keep_lower(lane, values);
@@ -481,7 +481,7 @@ void WorkerCore::put_result(std::uint32_t number, std::uint32_t seq, const void 
     } else if (out != nullptr) {
         std::memcpy(out, values, bytes);
     }
-    ChunkCodec::copy_own(lane);
+    ChunkCodec::copy_own(*lane.tensor, lane.chunk);
     count(lane, true, false);
     recovery_.withdrawn(index);
     const bool is_bare = out == nullptr;

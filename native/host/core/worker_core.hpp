@@ -9,8 +9,8 @@
 // has the result of s; nobody needs the slot of s any more. That is also why a lane never skips a
 // number.
 //
-// Chunk i of a sum runs on lane (first_lane + i) mod W, and the next tensor's first lane follows the
-// last chunk's, but for small float tensors (exponent_history.hpp). Tensors queue up in each
+// Chunk i of a sum runs on lane (first_lane + i) mod W, and the next tensor's first lane follows
+// the last chunk's, but for small float tensors (exponent_history.hpp). Tensors queue up in each
 // lane by themselves: a lane that is done with one goes on to the next while others still wait.
 // Which chunk a lane sends next depends on the sizes and types of the tensors in the order of
 // submission, and on the lane's results, which all workers have alike; never on timing.
@@ -23,9 +23,9 @@
 // the same chunk is sent once more, with what is now agreed.
 //
 // A worker takes part in each round, also where it has nothing to give, or gets nothing: then it
-// sends a header alone, or is sent one (submission.hpp). Which of them have values, all workers know
-// alike. Scatters run on the even lanes and gathers on the odd ones, and while both wait each has
-// half of what may be in flight.
+// sends a header alone, or is sent one (submission.hpp). Which of them have values, all workers
+// know alike. Scatters run on the even lanes and gathers on the odd ones, and while both wait each
+// has half of what may be in flight.
 //
 // A worker may divide its lanes between several cores, each with a share of them in a row, of one
 // tree. Each is given every tensor and is done with it when its own lanes are. On the wire nothing

@@ -105,11 +105,12 @@ def test_the_pool_s_main_path_reads_values_where_they_stand() -> None:
 
 def test_the_pool_s_loops_touch_one_slot_and_leave_results_there() -> None:
     plan, main = pool()
-    assert len(plan.loops) == 4
+    assert len(plan.loops) == 5  # take, join, read, clear; zeros, of what comes without values
     assert not any(loop.late for loop in plan.loops.values())
-    for loop in (*plan.loops.values(), *main.loops.values()):
-        assert loop.element is not None
-        assert len(max(loop.element.group.runs, key=len)) == 64
+    elements = [loop.element for loop in (*plan.loops.values(), *main.loops.values())]
+    assert elements.count(None) <= 2  # zeros touch none, here and there
+    for element in filter(None, elements):
+        assert len(max(element.group.runs, key=len)) == 64
     changed = [use for loop in main.loops.values() for use in loop.late if use.is_changed]
     assert changed
     assert all(use.kept_in is not None and len(use.kept_in.array) == 64 for use in changed)
