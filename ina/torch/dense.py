@@ -85,7 +85,9 @@ def memory_of(tensor: torch.Tensor) -> torch.Tensor:
 
 def octets(tensor: torch.Tensor) -> torch.Tensor:
     """A contiguous tensor's memory, flat; with a version counter of its own."""
-    return memory_of(tensor).detach().view(-1).view(torch.uint8)
+    flat = memory_of(tensor).detach()
+    # What holds one element, or none, is contiguous whatever its strides are.
+    return flat.as_strided((flat.numel(),), (1,)).view(torch.uint8)
 
 
 def is_plain(tensor: torch.Tensor) -> bool:

@@ -82,7 +82,7 @@ def _keeps(name: str, *fields: str) -> Change:
     return change
 
 
-def _answers(words: str, answer: bool, *, before: str = "") -> Change:
+def answers(words: str, answer: bool, *, before: str = "") -> Change:
     """What the ingress asks in these words always has that answer.
 
     ``before``: only where what follows, if it is so, is called like this.
@@ -198,7 +198,7 @@ _P4: dict[str, Change] = {
     "what is put out names the newcomer": _gives(
         "to_parent_of_owner", "contributors", _meta("worker_bit")
     ),
-    "what is put out has the newcomer's values": _answers(
+    "what is put out has the newcomer's values": answers(
         "meta.evicts == 1", False, before="touch_values_swap"
     ),
     "what is put out has the newcomer's number": _keeps("speak_for_owner", "seq"),
@@ -218,9 +218,9 @@ _P4_SLOW: dict[str, Change] = {
     "resends are heard": _hears_resends,
     "a result releases nothing": _keeps("claims.release", "stamp"),
     "a result releases what is another's": _releases_for_others,
-    "closed rounds are put out": _answers(_SAID, True),
+    "closed rounds are put out": answers(_SAID, True),
     "what is put out asks for a result": _keeps("speak_for_owner", "path"),
-    "a lane claims beyond the arc": _answers("meta.lane >= meta.claimable", False, before="claims"),
+    "a lane claims beyond the arc": answers("meta.lane >= meta.claimable", False, before="claims"),
     "aggregator: it knows no supersets": _knows_no_supersets,
 }
 

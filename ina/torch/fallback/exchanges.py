@@ -16,7 +16,7 @@ from torch.distributed import Work
 
 from ina.host.word_sum import WordSum
 from ina.protocol.collective import Reduction
-from ina.torch.dense import memory_of, writing
+from ina.torch.dense import memory_of, octets, writing
 
 
 class Starter(Protocol):
@@ -93,15 +93,15 @@ class IntegerSum:
 class Union:
     """Bytes, of which each is some rank's, and 0 on the others."""
 
-    def __init__(self, octets: torch.Tensor) -> None:
-        """``octets``: uint8."""
-        self._octets = octets
+    def __init__(self, parts: torch.Tensor) -> None:
+        """``parts``: uint8."""
+        self._parts = parts
         self._work: Work | None = None
 
     def begin(self, peers: Starter, check: Callable[[], object]) -> None:
         """See :class:`Exchange`."""
-        if self._octets.numel():
-            self._work = peers.start_sum(self._octets)
+        if self._parts.numel():
+            self._work = peers.start_sum(self._parts)
 
     def finish(self, check: Callable[[], object]) -> None:
         """See :class:`Exchange`."""
@@ -126,6 +126,21 @@ class Delivered:
         self._deliver()
 
 
+class Unmade:
+    """One that could not be made: it fails where the others begin theirs."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def begin(self, peers: Starter, check: Callable[[], object]) -> None:
+        """See :class:`Exchange`."""
+        raise self._error
+
+    def finish(self, check: Callable[[], object]) -> None:
+        """See :class:`Exchange`."""
+        raise self._error
+
+
 PART_WORDS = 1 << 20
 """Gloo sums so many while the next are made; the same on all ranks."""
 
@@ -136,8 +151,7 @@ class FloatSum:
     def __init__(self, tensor: torch.Tensor, sum_: WordSum) -> None:
         """``tensor``: the chunks of ``sum_``, one after the other."""
         # Past autograd, which a thread that delivers has no part in.
-        octets = memory_of(tensor).detach().view(-1).view(torch.uint8)
-        self._values: NDArray[np.uint8] = octets.numpy()
+        self._values: NDArray[np.uint8] = octets(tensor).numpy()
         self._sum = sum_
         self._parts: list[_Part] = []
 

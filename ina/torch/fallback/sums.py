@@ -24,6 +24,7 @@ from ina.torch.fallback.exchanges import (
     Least,
     Starter,
     Union,
+    Unmade,
 )
 from ina.torch.fallback.packed import pack, unpack
 
@@ -142,7 +143,12 @@ class GlooSums:
 
         All ranks must start the same ones in the same order. ``one.number`` is known.
         """
-        self._start(one, self._exchange(one))
+        exchange: Exchange
+        try:
+            exchange = self._exchange(one)
+        except Exception as error:  # nobody else would end what waits
+            exchange = Unmade(error)
+        self._start(one, exchange)
 
     def start_least(self, one: GlooSum) -> None:
         """As :meth:`start`, the least of all ranks' int64 in place of the sum."""
