@@ -116,6 +116,8 @@ class Mode:
         """
         if not self.has_shapes:
             return f"mode {self.name!r} has sums alone"
+        for node in (node for tree in over for node in tree if not node.expands):
+            return f"switch {node.switch!r} has no room for values behind a header that comes alone"
         longest = max(tree.path_bits for tree in over)
         if longest <= OWNER_BITS:
             return ""

@@ -14,7 +14,7 @@ from ina.errors import MissingToolError
 from ina.netns import within
 from ina.p4 import names
 from ina.tables.entities import ProgramFiles
-from ina.testing.device import ProgramOf
+from ina.testing.device import Ability, ProgramOf
 from ina.testing.errors import DeviceError
 from ina.testing.links import Links, cannot_link
 from ina.testing.p4runtime_device import P4RuntimeDevice
@@ -52,6 +52,7 @@ class Bmv2Device(P4RuntimeDevice):
             program_of=program_of,
             patience_s=30.0,
         )
+        self.abilities -= {Ability.GROWTH}  # behind each packet its buffer has room for 512 bytes
 
     def __enter__(self) -> Bmv2Device:
         with ExitStack() as undo:

@@ -12,7 +12,7 @@ from ina.p4 import names
 from ina.protocol.codec import decode
 from ina.protocol.errors import PacketError
 from ina.tables.values import AnyItem, Counter, CounterRef, Entry, Group
-from ina.testing.device import Ability, Device, by_port
+from ina.testing.device import SOME_GROWTH_BYTES, Ability, Device, by_port
 from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame, is_udp, parse
 from ina.testing.state import job_counters, own_address
@@ -37,9 +37,10 @@ class Arrival:
         return Arrival(self.port, self.frame, out)
 
     @property
-    def grows(self) -> bool:
-        """Whether what leaves has values, and what has come had none."""
-        return any(len(data) > len(self.frame) + _OTHER_HEADERS_BYTES for _, data in self.out)
+    def growth_bytes(self) -> int:
+        """How much longer what leaves is, if it has values and what has come had none; else 0."""
+        most = max((len(data) - len(self.frame) for _, data in self.out), default=0)
+        return most if most > _OTHER_HEADERS_BYTES else 0
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,10 @@ class Case:
         """Why the case cannot run on a device; empty: it can."""
         if self.mode not in (names.DEFAULT_MODE, device.mode):
             return f"{device.name} runs the program of mode {device.mode}"
-        grows = any(isinstance(step, Arrival) and step.grows for step in self.steps)
-        needs = self.needs | ({Ability.GROWTH} if grows else set())
+        arrivals = [step for step in self.steps if isinstance(step, Arrival)]
+        growth_bytes = max((it.growth_bytes for it in arrivals), default=0)
+        growth = Ability.SOME_GROWTH if growth_bytes <= SOME_GROWTH_BYTES else Ability.GROWTH
+        needs = self.needs | ({growth} if growth_bytes else set())
         for ability in sorted(needs - device.abilities, key=lambda need: need.name):
             return f"{device.name} does not have {ability.value}"
         for step in self.steps:

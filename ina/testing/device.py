@@ -20,6 +20,11 @@ class Ability(Enum):
     STEADY_QUEUES = "queues whose depth does not depend on timing"
     CPU_PORT = "packet-in and packet-out"
     GROWTH = "room behind each frame for values that it came without"
+    SOME_GROWTH = "room for 512 bytes behind each frame"
+
+
+SOME_GROWTH_BYTES = 512
+"""What a frame grows by at most on a device that has :attr:`Ability.SOME_GROWTH` alone."""
 
 
 class Device(Protocol):

@@ -57,7 +57,8 @@ class P4RuntimeDevice:
         self._program_of = program_of or program_of_mode(mode)
         self.name = name
         self.mode = mode
-        self.abilities = frozenset({Ability.GROWTH, *([Ability.CPU_PORT] if cpu_port else ())})
+        growth = {Ability.GROWTH, Ability.SOME_GROWTH}
+        self.abilities = frozenset({*growth, *([Ability.CPU_PORT] if cpu_port else ())})
         self.ports = wire.ports
         self.frame_bytes = wire.frame_bytes
         self._address, self._device_id = address, device_id

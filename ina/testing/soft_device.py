@@ -137,7 +137,7 @@ class XdpDevice(SoftDevice):
     queue is visible there."""
 
     name = "xdp"
-    abilities = frozenset({Ability.CPU_PORT, Ability.GROWTH})
+    abilities = frozenset({Ability.CPU_PORT, Ability.GROWTH, Ability.SOME_GROWTH})
     frame_bytes = range(*XDP_FRAME_BYTES)
 
     def __init__(self, mode: str = names.DEFAULT_MODE) -> None:
@@ -208,4 +208,5 @@ class XdpVethDevice(SoftVethDevice):
             mode, target=target, name="xdp-veth", mtu_bytes=_XDP_MTU_BYTES, cpu_port=False
         )
         self.frame_bytes = range(self.frame_bytes.start, _XDP_MTU_BYTES + 15)
-        self.abilities -= {Ability.GROWTH}  # virtual Ethernet's small frames end with their buffer
+        # Virtual Ethernet's small frames end with their buffer.
+        self.abilities -= {Ability.GROWTH, Ability.SOME_GROWTH}

@@ -351,10 +351,12 @@ class InRing(InSends):
     def opened(self, data: bytes) -> bytes:
         """As if a replay were for who asked, which lets the traffic go on."""
         opened = super().opened(data)
-        job = int.from_bytes(opened[PAYLOAD_OFFSET + 2 : PAYLOAD_OFFSET + 4], "big")
-        if opened == data or job not in self._rings or not opened[PAYLOAD_OFFSET + 1] & Flag.REPLAY:
-            return opened
         at = PAYLOAD_OFFSET + 6
+        if opened == data or len(opened) <= at:
+            return opened
+        job = int.from_bytes(opened[PAYLOAD_OFFSET + 2 : PAYLOAD_OFFSET + 4], "big")
+        if job not in self._rings or not opened[PAYLOAD_OFFSET + 1] & Flag.REPLAY:
+            return opened
         asks = self.next(job, opened[at], -1)
         return opened[:at] + bytes([asks]) + opened[at + 1 :]
 

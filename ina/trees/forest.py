@@ -8,8 +8,8 @@ slots side by side, in the order of the trees.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ina.trees.errors import JobRequestError
@@ -94,6 +94,14 @@ class Forest:
     def has_one_switch(self) -> bool:
         """Whether all other nodes, if there are any, are on hosts of workers."""
         return len(self.switches) == 1
+
+    def without_expansion(self, at: Container[str]) -> Forest:
+        """The same over switches of which these cannot expand headers."""
+        trees = (
+            Tree(tuple(replace(it, expands=it.switch not in at) for it in tree))
+            for tree in self.trees
+        )
+        return Forest(tuple(trees), self.shares)
 
     def shares_slots_of(self, switch: str) -> bool:
         """Whether its slots there are other jobs', too, or it is no node at all."""

@@ -68,6 +68,8 @@ class Node:
     """Where it is, if it is on a host of workers; None: it is a switch of the controller's."""
     is_shared: bool = False
     """Whether its slots are shared with other jobs, so that parts of sums may pass it alone."""
+    expands: bool = True
+    """Whether a header that comes to it alone can leave with values."""
     rank_ports: tuple[int, ...] = ()
     """By index of a worker: this switch's port behind which it is, with others between, which just
     forward. Empty: the node is its top of rack, and it is behind the port that it joined with."""
@@ -256,8 +258,8 @@ class Tree:
     @property
     def has_shapes(self) -> bool:
         """Whether half of a path's bits is enough for each of its paths, so that a packet has room
-        for the owner's, too (:class:`ina.protocol.spec.Shape`)."""
-        return self.path_bits <= OWNER_BITS
+        for the owner's, too (:class:`ina.protocol.spec.Shape`), and each node expands."""
+        return self.path_bits <= OWNER_BITS and all(node.expands for node in self.nodes)
 
     def owner(self, rank: int) -> int | None:
         """A rank's path in 12 bits, as packets of its chunks have it; None: it has no shapes."""

@@ -8,6 +8,7 @@ import pytest
 
 from ina import modes
 from ina.controller.change import Terms
+from ina.controller.config.tables import SwitchConfig
 from ina.controller.job import Job, JobSpec
 from ina.controller.jobs.changes import Told
 from ina.controller.service.show import show_job
@@ -119,6 +120,28 @@ async def test_it_is_said_of_a_job_that_its_collectives_go_beside_the_network(
     assert (shown.has_shapes, shown.lacks_shapes) == (False, TOO_LONG)
     said = [it.getMessage() for it in caplog.records if "beside" in it.getMessage()]
     assert said == [BESIDE.format("k") + TOO_LONG]
+
+
+@pytest.mark.parametrize(("target", "values", "expands"), [
+    ("soft", 1024, True), ("tofino", 64, True), ("bmv2", 64, True), ("bmv2", 256, False),
+])  # fmt: skip
+def test_bmv2_has_no_room_for_more_than_512_bytes_behind_a_packet(
+    target: Any, values: int, expands: bool
+) -> None:
+    """It ends where a packet grows by more."""
+    assert SwitchConfig(target=target, values=values).expands == expands
+
+
+async def test_over_a_switch_without_room_for_values_all_rounds_are_sums() -> None:
+    racks = Racks()
+    await racks.start()
+    for capacity in racks.registry.switches.values():
+        capacity.expands = False
+    job = await racks.run()
+    shown = show_job(job, FailureDetector(racks.coordinator, 10.0))
+    why = "switch 'spine' has no room for values behind a header that comes alone"
+    assert (shown.has_shapes, shown.lacks_shapes) == (False, why)
+    assert all(place.owners == () for place in as_read(racks, job, 0).trees)
 
 
 async def test_nothing_is_said_of_a_job_that_has_no_trees_yet() -> None:

@@ -280,7 +280,7 @@ def fuzz_in(root: Path, seeds: int, *, first: int = 0, mode: str = "", fault: st
     script.write_text(_FUZZ.format(root=str(root), site=site, **what))
     done = subprocess.run(
         [sys.executable, "-S", str(script)], capture_output=True, text=True, timeout=TIME_S,
-        cwd=root,
+        cwd=root, env={**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
     )  # fmt: skip
     if done.returncode:
         return Tried(seeds, f"crash: {done.stderr.strip()[-300:]}")

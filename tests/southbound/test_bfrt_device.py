@@ -40,7 +40,7 @@ FLOOD = DefaultAction(names.DMAC, names.FLOOD, (("group", 7),))
 
 def test_a_reset_empties_everything_and_writes_the_fences(tofino: FakeTofino) -> None:
     with BfrtDevice("tofino", tofino.address, 0, NoWire()) as device:
-        assert device.abilities == {Ability.GROWTH}
+        assert device.abilities == {Ability.GROWTH, Ability.SOME_GROWTH}
         device.reset(64)
         fences = len(tofino.rows(names.DMAC))
         assert fences == len(NoWire.ports) + 1

@@ -54,7 +54,7 @@ BUGS = {
         "hdr.ina.contributors = hdr.bridge.worker_bit;",
         "hdr.ina.contributors = 1;",
     ),
-    "levels/replay-to-one-2-0-31": (
+    "levels/replay-to-one-31-3": (
         "admission.p4",
         "meta.way = hdr.ina.path & path_mask;",
         "meta.way = hdr.ina.path;",

@@ -26,7 +26,8 @@ def test_page_is_of_these_sources(target: str, mode: str) -> None:
     sources = tree_sha256(tofino_source().parent)
     assert sources in checked_in(mode, target), (
         f"P4 changed: ina p4 compile --mode {mode} --target {target}"
-        f" --report benchmarks/results/tofino/{target}{PAGES[mode]}.md"
+        f" --report benchmarks/results/tofino/{target}{PAGES[mode]}.md; without the compiler, say"
+        f" there that {sources} was not compiled"
     )
 
 

@@ -13,6 +13,7 @@ from ina.controller.config.networks import ipv4_network, network_of, rings_of
 from ina.controller.config.rules import placement_problems
 from ina.controller.config.store_url import problem_of
 from ina.controller.config.tables import (
+    BMV2_MOST_GROWTH_BYTES,
     DEFAULT_LISTEN,
     MAX_PORT,
     TOFINOS,
@@ -37,8 +38,6 @@ from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUE_BYTES
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 """Of a switch: it is typed, and a label of metrics."""
-_BMV2_MOST_GROWTH_BYTES = 512
-"""Of a packet on its way through BMv2, whose buffer of it has no more room than that."""
 MAC = re.compile(r"([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}")
 
 
@@ -269,11 +268,11 @@ def _too_much_growth(switch: SwitchConfig) -> str:
     """What is wrong with a BMv2 whose program makes whole packets of ones with a word alone."""
     words = switch.values or DEFAULT_VALUES_PER_PACKET
     growth = VALUE_BYTES * (words - 1) if modes.of(switch.mode).is_stream else 0
-    if switch.target != "bmv2" or growth <= _BMV2_MOST_GROWTH_BYTES:
+    if switch.target != "bmv2" or growth <= BMV2_MOST_GROWTH_BYTES:
         return ""
     return (
         f"{words} of mode {switch.mode!r} on BMv2: its packets grow by at most"
-        f" {_BMV2_MOST_GROWTH_BYTES} bytes, give it 64"
+        f" {BMV2_MOST_GROWTH_BYTES} bytes, give it 64"
     )
 
 

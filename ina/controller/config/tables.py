@@ -31,7 +31,7 @@ from ina.fabric.ports import PortRef
 from ina.p4 import names
 from ina.p4.catalogue import ProgramId, target_of
 from ina.protocol.dscp import MAX_DSCP
-from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, UDP_PORT
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, UDP_PORT, VALUE_BYTES
 
 DEFAULT_LISTEN = "127.0.0.1:17700"
 DEFAULT_SWITCH = "127.0.0.1:9559"
@@ -45,6 +45,8 @@ EMBEDDED_LEASE_S = 15.0
 """As torchrun's own rendezvous: a node is dead that has missed three keep-alives of 5 s
 (``keep_alive_interval``, ``keep_alive_max_attempt`` of torch's dynamic_rendezvous.py)."""
 
+BMV2_MOST_GROWTH_BYTES = 512
+"""The room behind a packet, in its buffer of it; it ends where that is not enough."""
 TARGET_WINDOWS = {"soft": 0, "bmv2": 16, "tofino": 0, "tofino2": 0}
 """By target, as ``SwitchConfig.window_limit``. BMv2's egress queues hold 64 packets a port."""
 TARGET_SLOT_AGES_US = {"soft": 20_000, "bmv2": 200_000, "tofino": 1000, "tofino2": 1000}
@@ -150,6 +152,11 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     def runs(self) -> ProgramId:
         """The program; :func:`~ina.p4.catalogue.capabilities` tells what it can do."""
         return ProgramId(self.mode, target_of(self.target), self.values)
+
+    @property
+    def expands(self) -> bool:
+        """Whether a header that comes alone can leave with all values of a packet."""
+        return self.target != "bmv2" or VALUE_BYTES * self.values <= BMV2_MOST_GROWTH_BYTES
 
     @property
     def data_addr(self) -> str:

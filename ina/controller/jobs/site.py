@@ -89,7 +89,9 @@ class ControllerSite:
         for name in over.switches:
             if not self._sums(name, mode):
                 raise JobRequestError(self._runs_another(job.name, mode, name))
-        return modes.of(mode).forest(_asking(job, port_to), over, self)
+        forest = modes.of(mode).forest(_asking(job, port_to), over, self)
+        lacking = {name for name, it in self._switches.items() if not it.expands}
+        return forest.without_expansion(lacking) if lacking else forest
 
     def bare(self, job: Job, over: Forest) -> Forest:
         """What :meth:`forest` was given for this one, if it was of the mode that the job has."""

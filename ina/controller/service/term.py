@@ -231,4 +231,5 @@ def capacity_of(config: Config, link: SwitchLink) -> Capacity:
         link.config.aggregator,
         link.config.mode,
         is_switch,
+        link.config.expands,
     )

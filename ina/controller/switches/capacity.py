@@ -47,6 +47,8 @@ class Capacity:
     """The mode whose program it runs."""
     is_switch: bool = True
     """Whether it is on the way between workers; else it is an aggregator and nothing else."""
+    expands: bool = True
+    """Whether a header that comes to it alone can leave with values."""
     foreign_numbers: set[int] = field(default_factory=set)
     """Job numbers that entries of nobody's on it name: they are not handed out."""
 
