@@ -126,8 +126,11 @@ def _switch_table(topology: Topology, name: str) -> dict[str, Any]:
         "data_host": str(topology.aggregators[name]),
         "data_mac": topology.switch_mac(name),
     }
-    if "bmv2" in {switch.kind for switch in topology.switches if switch.name == name}:
+    kinds = {switch.kind for switch in topology.switches if switch.name == name}
+    if "bmv2" in kinds:
         table["target"] = "bmv2"
+    if "xdp" in kinds:
+        table["grows"] = False  # its cables are virtual
     return table
 
 

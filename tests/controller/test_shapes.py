@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ina import modes
 from ina.controller.change import Terms
@@ -129,7 +130,9 @@ def test_bmv2_has_no_room_for_more_than_512_bytes_behind_a_packet(
     target: Any, values: int, expands: bool
 ) -> None:
     """It ends where a packet grows by more."""
-    assert SwitchConfig(target=target, values=values).expands == expands
+    config = SwitchConfig(target=target, values=values)
+    assert config.expands == expands
+    assert not replace(config, grows=False).expands
 
 
 async def test_over_a_switch_without_room_for_values_all_rounds_are_sums() -> None:

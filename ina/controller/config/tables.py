@@ -106,6 +106,9 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """P4Runtime on a Tofino: the compiled program's P4Info file, in text form."""
     pipeline: str = ""
     """And its device configuration: the file that the server's own tool made of the binary."""
+    grows: bool = True
+    """Whether behind a packet that comes as a header alone there is room for values. There is none
+    in the kernel's small frames of virtual Ethernet."""
     data_host: str = "127.0.0.1"
     """IPv4 address that workers send to."""
     data_udp_port: UdpPortNumber = UDP_PORT
@@ -156,7 +159,8 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     @property
     def expands(self) -> bool:
         """Whether a header that comes alone can leave with all values of a packet."""
-        return self.target != "bmv2" or VALUE_BYTES * self.values <= BMV2_MOST_GROWTH_BYTES
+        is_short = self.target == "bmv2" and VALUE_BYTES * self.values > BMV2_MOST_GROWTH_BYTES
+        return self.grows and not is_short
 
     @property
     def data_addr(self) -> str:
