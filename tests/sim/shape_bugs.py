@@ -93,4 +93,10 @@ SHAPE_BUGS = (
         "        std::memcpy(to + before, tensor.request.in, tensor.part_bytes());\n"
         "        return;\n",
     ),
+    Bug(
+        "stream core: a barrier's number of the next block is not counted",
+        "native/host/core/worker_core.cpp",
+        "!codec_.moves_values(lane)",
+        "!lane.moves_values()",
+    ),
 )

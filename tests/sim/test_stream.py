@@ -28,7 +28,9 @@ from ina.sim.scenario import (
 from tests.selection import examples
 
 DTYPES: tuple[Dtype, ...] = ("float32", "float16", "bfloat16", "int32")
-KINDS: tuple[Kind, ...] = ("all_reduce", "all_reduce", "all_gather", "reduce_scatter", "broadcast")
+KINDS: tuple[Kind, ...] = (
+    *("all_reduce", "all_reduce", "all_gather", "reduce_scatter", "broadcast", "barrier"),
+)
 
 
 def drawn(seed: int) -> Scenario:
@@ -45,9 +47,10 @@ def drawn(seed: int) -> Scenario:
         )
         for _ in range(rng.randint(1, 3))
     ]
+    kinds = [rng.choice(KINDS) if it.root is None else it.kind for it in tensors]
     tensors = [
-        tensor if tensor.root is not None else replace(tensor, kind=rng.choice(KINDS))
-        for tensor in tensors
+        replace(it, kind=kind, elems=0 if kind == "barrier" else it.elems)
+        for it, kind in zip(tensors, kinds, strict=True)
     ]
     job = JobSpec(
         workers=2 * rng.randint(1, 3),

@@ -217,8 +217,7 @@ bool ChunkCodec::verifies(const Lane &lane, const wire::Header &header,
 bool ChunkCodec::fits(const Lane &lane, const wire::Header &header,
                       const std::uint8_t *values) const {
     const ValueType type = lane.tensor->request.type;
-    const bool has_values = config_.is_stream ? lane.has_values() : lane.moves_values();
-    const std::uint32_t count = has_values ? config_.values_per_packet : 0;
+    const std::uint32_t count = moves_values(lane) ? config_.values_per_packet : 0;
     const bool may_be_bare = !config_.is_stream && !lane.gets();
     // A sum that another job put out of a shared slot says no shape: who gets none has them then.
     const bool has_right_shape =

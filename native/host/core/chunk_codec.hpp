@@ -56,6 +56,11 @@ class ChunkCodec {
     void clear_between(const Lane &lane, std::uint64_t next) const;
     // Keeps those of a first half until the second is here.
     void keep_lower(const Lane &lane, const std::uint8_t *values);
+    // Whether its packet, or the result that it waits for, may have values: in a stream a barrier's
+    // has the number of the next block, too.
+    bool moves_values(const Lane &lane) const {
+        return config_.is_stream ? lane.has_values() : lane.moves_values();
+    }
     // Whether the result of a round with values has none, as who gets none may be told it.
     static bool is_bare(const Lane &lane, const wire::Header &header) {
         return lane.has_values() && header.value_count == 0;

@@ -169,7 +169,8 @@ std::size_t WorkerCore::poll_transmit(std::int64_t now_ns, PacketView *batch,
         codec_.write_packet(lane, frames_.packet(index));
         if (claims_ && !claims_->claims(index)) pass_slots_by(index);
         lane.on(LaneEvent::kSent);
-        recovery_.sent(index, {lane.order(), lane.round(), *flow, !lane.moves_values()}, now_ns);
+        recovery_.sent(index, {lane.order(), lane.round(), *flow, !codec_.moves_values(lane)},
+                       now_ns);
         batch[count++] = view_of(index);
     }
     recovery_.note_paced(flow.has_value());
