@@ -17,6 +17,8 @@ from ina.protocol.spec import MAX_WORKERS
 
 V1MODEL = "v1model"
 """The target of what p4c makes for the soft switch and for BMv2."""
+BMV2_MOST_GROWTH_BYTES = 512
+"""The room that BMv2 has behind a packet; its process ends where a program adds more."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ina.p4 import names
 from ina.protocol.codec import decode
 from ina.protocol.errors import PacketError
 from ina.tables.values import AnyItem, Counter, CounterRef, Entry, Group
-from ina.testing.device import SOME_GROWTH_BYTES, Ability, Device, by_port
+from ina.testing.device import Ability, Device, by_port, growth_of
 from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame, is_udp, parse
 from ina.testing.state import job_counters, own_address
@@ -85,8 +85,7 @@ class Case:
             return f"{device.name} runs the program of mode {device.mode}"
         arrivals = [step for step in self.steps if isinstance(step, Arrival)]
         growth_bytes = max((it.growth_bytes for it in arrivals), default=0)
-        growth = Ability.SOME_GROWTH if growth_bytes <= SOME_GROWTH_BYTES else Ability.GROWTH
-        needs = self.needs | ({growth} if growth_bytes else set())
+        needs = self.needs | ({growth_of(growth_bytes)} if growth_bytes else set())
         for ability in sorted(needs - device.abilities, key=lambda need: need.name):
             return f"{device.name} does not have {ability.value}"
         for step in self.steps:

@@ -8,23 +8,25 @@ from types import TracebackType
 from typing import Protocol
 
 from ina.p4 import compiled
+from ina.p4.catalogue import BMV2_MOST_GROWTH_BYTES
 from ina.tables.entities import ProgramFiles
 from ina.tables.values import AnyItem, Count, CounterRef, Group
 from ina.testing.frames import PortFrame
 
 
 class Ability(Enum):
-    """What a case may need and not every device has."""
+    """What a case may need and not every device has. Who has GROWTH has SOME_GROWTH."""
 
     ANY_FRAME = "frames of any length"  # a network card sends no frame below 14 bytes
     STEADY_QUEUES = "queues whose depth does not depend on timing"
     CPU_PORT = "packet-in and packet-out"
     GROWTH = "room behind each frame for values that it came without"
-    SOME_GROWTH = "room for 512 bytes behind each frame"
+    SOME_GROWTH = f"room for {BMV2_MOST_GROWTH_BYTES} bytes behind each frame"
 
 
-SOME_GROWTH_BYTES = 512
-"""What a frame grows by at most on a device that has :attr:`Ability.SOME_GROWTH` alone."""
+def growth_of(growth_bytes: int) -> Ability:
+    """What a device needs whose frames grow by so much."""
+    return Ability.SOME_GROWTH if growth_bytes <= BMV2_MOST_GROWTH_BYTES else Ability.GROWTH
 
 
 class Device(Protocol):

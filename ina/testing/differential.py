@@ -24,7 +24,7 @@ from ina.testing.case import (
     run_case,
     shown,
 )
-from ina.testing.device import SOME_GROWTH_BYTES, Ability, Device, by_port
+from ina.testing.device import Device, by_port, growth_of
 from ina.testing.frames import PortFrame
 from ina.testing.ordinary import ordinary_frame, ordinary_state
 from ina.testing.state import counters_of, job_state, own_address
@@ -89,9 +89,7 @@ class Comparison:
         """Compares one episode, counters at its end."""
         rng = random.Random(f"{self.seed}/{number}")
         jobs = make_jobs(rng, list(SIZES), list(SLOTS), self.device.mode)
-        is_little = VALUE_BYTES * self.values <= SOME_GROWTH_BYTES
-        needed = Ability.SOME_GROWTH if is_little else Ability.GROWTH
-        grows = needed in self.device.abilities
+        grows = growth_of(VALUE_BYTES * self.values) in self.device.abilities
         traffic = Traffic(rng, self.values, jobs, grows=grows)
         of_jobs = [item for job in jobs for item in job_state(job)]
         self._wrapping = WRAPPINGS[modes.of(self.device.mode).framing].of(of_jobs)

@@ -89,6 +89,14 @@ def test_the_controller_knows_where_the_hosts_are(racks: Topology, tmp_path: Pat
     assert load_config(file) == config
 
 
+def test_a_job_over_the_kernel_has_no_shapes_as_small_frames_of_virtual_cables_have_no_room(
+    tmp_path: Path,
+) -> None:
+    text = RACKS.replace("{ loss_rate = 0.5 }", "{}").replace("loss_rate = 0.1", "")
+    assert controller_config(with_kind(load(tmp_path, text), "soft")).switch.expands
+    assert not controller_config(with_kind(load(tmp_path, text), "xdp")).switch.expands
+
+
 def test_bmv2_gets_a_small_window_unless_the_file_says_otherwise(tmp_path: Path) -> None:
     text = RACKS.replace("{ loss_rate = 0.5 }", "{}").replace("loss_rate = 0.1", "")
     assert controller_config(with_kind(load(tmp_path, text), "soft")).switch.window_limit == 0

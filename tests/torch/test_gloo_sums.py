@@ -11,6 +11,7 @@ from ina.host.word_sum import Place
 from ina.protocol.coding import Coding
 from ina.protocol.collective import Collective, Reduction
 from ina.protocol.spec import ValueType
+from ina.torch.dense import octets
 from ina.torch.errors import FallbackError, GroupClosedError
 from ina.torch.fallback.sums import GlooSum, GlooSums
 from ina.torch.paths import collective_of
@@ -42,6 +43,27 @@ def floats(elems: int = 100, coding: Coding | None = None) -> GlooSum:
 
 def integers(elems: int, dtype: torch.dtype = torch.int32) -> GlooSum:
     return GlooSum(Collective(ValueType.INT32, elems), torch.ones(elems, dtype=dtype))
+
+
+def test_what_cannot_be_begun_ends_with_that_and_so_does_what_comes_behind(
+    sums: GlooSums,
+) -> None:
+    """Nobody else would end its wait; others may have begun what this rank has not."""
+    real = torch.ones(2, dtype=torch.complex64).conj().imag  # bits that no other type has
+    broken = GlooSum(Collective(ValueType.FLOAT32, 2), real)
+    behind = integers(7)
+    for one in (broken, behind):
+        sums.start(one)
+    for one in (broken, behind):
+        with pytest.raises(FallbackError, match="a collective over Gloo failed"):
+            one.wait()
+
+
+@pytest.mark.parametrize("elems", [0, 1])
+def test_a_tensor_of_one_element_or_none_may_have_any_strides(sums: GlooSums, elems: int) -> None:
+    tensor = torch.as_strided(torch.ones(10), (elems,), (5 * elems,))
+    assert octets(tensor).shape == (4 * elems,)
+    assert octets(tensor).data_ptr() == tensor.data_ptr()
 
 
 def test_all_of_a_sum_begins_before_the_next_one_and_none_waits_for_its_end(

@@ -13,7 +13,6 @@ from ina.controller.config.networks import ipv4_network, network_of, rings_of
 from ina.controller.config.rules import placement_problems
 from ina.controller.config.store_url import problem_of
 from ina.controller.config.tables import (
-    BMV2_MOST_GROWTH_BYTES,
     DEFAULT_LISTEN,
     MAX_PORT,
     TOFINOS,
@@ -32,7 +31,13 @@ from ina.controller.config.tofino import (
 from ina.fabric.ports import PortRef
 from ina.p4 import names
 from ina.p4.builds import listed
-from ina.p4.catalogue import ProgramId, capabilities, target_of, values_of
+from ina.p4.catalogue import (
+    BMV2_MOST_GROWTH_BYTES,
+    ProgramId,
+    capabilities,
+    target_of,
+    values_of,
+)
 from ina.p4.errors import UnknownBuildError
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUE_BYTES
 

@@ -29,7 +29,7 @@ from ina.controller.config.store_url import IN_MEMORY, SQLITE
 from ina.controller.config.tofino import MirrorConfig, PipesConfig, PortConfig
 from ina.fabric.ports import PortRef
 from ina.p4 import names
-from ina.p4.catalogue import ProgramId, target_of
+from ina.p4.catalogue import BMV2_MOST_GROWTH_BYTES, ProgramId, target_of
 from ina.protocol.dscp import MAX_DSCP
 from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, UDP_PORT, VALUE_BYTES
 
@@ -45,8 +45,6 @@ EMBEDDED_LEASE_S = 15.0
 """As torchrun's own rendezvous: a node is dead that has missed three keep-alives of 5 s
 (``keep_alive_interval``, ``keep_alive_max_attempt`` of torch's dynamic_rendezvous.py)."""
 
-BMV2_MOST_GROWTH_BYTES = 512
-"""The room behind a packet, in its buffer of it; it ends where that is not enough."""
 TARGET_WINDOWS = {"soft": 0, "bmv2": 16, "tofino": 0, "tofino2": 0}
 """By target, as ``SwitchConfig.window_limit``. BMv2's egress queues hold 64 packets a port."""
 TARGET_SLOT_AGES_US = {"soft": 20_000, "bmv2": 200_000, "tofino": 1000, "tofino2": 1000}

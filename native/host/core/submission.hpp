@@ -77,6 +77,7 @@ struct Submission {
         const bool has_all = request.kind == CollectiveKind::kReduceScatter;
         return static_cast<const std::uint8_t *>(request.in) + offset_bytes(chunk, has_all);
     }
+    // Of those: in a chunk of all ranks' parts it has its own alone.
     std::size_t chunk_in_bytes(std::uint64_t chunk) const {
         return is_together ? part_bytes() : chunk_bytes(chunk);
     }
