@@ -78,6 +78,21 @@ def silence(one: LossRecovery, start_ns: int) -> tuple[int, int]:
             return due_ns - start_ns, len(probes)
 
 
+def test_rounds_of_probes_grow_and_then_begin_with_one() -> None:
+    """All workers' probes may be more than a queue holds, which drops the same ones each time."""
+    one = recovery()
+    for lane in range(LANES):
+        one.sent(lane, lane, VALUES, MS)
+    rounds: list[list[int]] = []
+    while len(rounds) < 13:
+        due_ns = one.deadline_ns
+        assert due_ns is not None
+        if lanes := lanes_due(one, due_ns):
+            rounds.append(lanes)
+    assert [len(lanes) for lanes in rounds] == [4, 4, 4, 8, 16, 1, 2, 4, 8, 16, 1, 2, 4]
+    assert all(lanes[0] == 0 for lanes in rounds)  # those that come first go first, on all ranks
+
+
 def answer_all(one: LossRecovery, now_ns: int, *, others_loss: bool = False) -> None:
     for lane in range(LANES):
         one.answered(lane, now_ns, others_loss=others_loss)

@@ -8,7 +8,9 @@ namespace ina::host {
 namespace {
 
 // Lanes that a round of probes sends again: few at first, for at the end of a tensor only lost
-// packets are left; then twice as many each time, up to an eighth of the window.
+// packets are left; then twice as many each time, up to an eighth of the window; and then from one
+// on again: where all workers' probes meet in a queue that is too short for so many, the same ones
+// would be dropped each time.
 constexpr std::uint32_t kFirstProbes = 4;
 constexpr std::uint32_t kMinProbeLimit = 16;
 constexpr std::uint32_t kProbeShare = 8;
@@ -320,9 +322,11 @@ std::size_t LossRecovery::resend_probes(std::int64_t now_ns, Resend *resends,
         ++tail_probes_;
     } else {
         const std::uint32_t most = std::max(kMinProbeLimit, flights_.size() / kProbeShare);
-        probes_ = quiet_ ? std::min(2 * probes_, most) : first_probes;
+        const std::uint32_t more = probes_ < most ? std::min(2 * probes_, most) : 1;
+        probes_ = quiet_ ? more : first_probes;
+        have_grown_ = (quiet_ && have_grown_) || probes_ == most;
         quiet_ = true;
-        longest_unsent_too_ = probes_ == most;
+        longest_unsent_too_ = have_grown_ && probes_ >= kFirstProbes;
         ++counters_.timeouts;
         rtt_.on_timeout(rtt_.backoff());
         window_->on_timeout(now_ns, rtt_.round_trips());
@@ -350,7 +354,7 @@ std::size_t LossRecovery::go_on_probing(std::int64_t now_ns, Resend *resends,
     const auto end = first + static_cast<std::ptrdiff_t>(count);
     std::partial_sort(first, end, waiting.end(),
                       [&](auto a, auto b) { return flights_[a].order < flights_[b].order; });
-    // Rounds that grow no more would leave out the same lanes each time: one of each has its turn.
+    // Rounds that become no larger would leave out the same lanes each time: one has its turn.
     if (longest_unsent_too_ && is_last && std::find(first, end, longest_unsent) == end) {
         waiting[count - 1] = longest_unsent;
     }

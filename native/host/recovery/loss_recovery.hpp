@@ -148,6 +148,7 @@ class LossRecovery {
     int tail_probes_ = 0;              // rounds since something was heard
     std::uint32_t probes_ = 0;         // of the last round
     std::uint32_t probes_left_ = 0;    // of them, to be sent once the pace allows it
+    bool have_grown_ = false;          // rounds of this silence, to their largest
     bool longest_unsent_too_ = false;  // the last of them is what was sent longest ago
     std::int64_t sent_by_ns_ = 0;      // what was sent later is not probed
     bool more_probes_ = false;         // all of them were answered, by copies, and nothing else
