@@ -1,6 +1,6 @@
 // How packets get from a worker to the switch and back: what a Transport needs of a UDP socket or
-// of shared memory. One thread uses a channel; only close(), owes() and take_own_results() may come
-// from another.
+// of shared memory. One thread at a time uses a channel; only close(), owes() and
+// take_own_results() may come from others. It is for the first that does.
 #pragma once
 
 #include <cstddef>

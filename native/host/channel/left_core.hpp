@@ -10,12 +10,13 @@ namespace ina::host {
 
 class LeftCore {
   public:
-    // The calling thread, always the same one, stays off this core until the next call with
-    // another; 1 + its number, 0: none. A thread that may run on no other core stays there, and one
-    // that may not say where it runs goes on as before.
+    // The thread that calls this first stays off this core until the next call with another, from
+    // any thread; 1 + its number, 0: none. A thread that may run on no other core stays there, and
+    // one that may not say where it runs goes on as before.
     void leave(std::uint32_t core);
 
   private:
+    int thread_ = 0;  // of the kernel's numbers
     std::uint32_t asked_ = 0;
     std::uint32_t left_ = 0;  // taken out of the cores on which the thread may run
 };

@@ -10,6 +10,10 @@ namespace {
 // many.
 constexpr std::size_t kInboxLimit = 64;
 
+// What has no more packets than these may be sent by who submits it: it takes him less time than to
+// wake another thread.
+constexpr std::uint64_t kFewPackets = 4;
+
 constexpr std::uint32_t kNotPlacedBit = 63;  // of an operation that no share has yet
 
 }  // namespace
@@ -35,7 +39,7 @@ void Course::place(Mapping &mapping, const TensorRequest &request) {
         Share &share = *mapping.shares[i];
         share.inbox.push_back(placed);
         const bool is_due = (takers & mapping.bit_of(i)) != 0 || share.inbox.size() >= kInboxLimit;
-        if (is_due) due_.push_back(share.owner);
+        if (is_due) due_.push_back({share.owner, placed.place.chunks <= kFewPackets});
     }
 }
 

@@ -39,7 +39,11 @@ class Course {
     void set_first(std::uint64_t first, std::uint64_t agreed);
 
     // Threads that have something new in an inbox that they should look at, since the last call.
-    std::vector<std::size_t> take_due() { return std::exchange(due_, {}); }
+    struct Due {
+        std::size_t thread;
+        bool is_little;  // of few packets
+    };
+    std::vector<Due> take_due() { return std::exchange(due_, {}); }
     Submissions &submissions() { return submissions_; }
     const Submissions &submissions() const { return submissions_; }
     std::uint64_t submitted() const { return submitted_; }
@@ -52,7 +56,7 @@ class Course {
     Operations *const operations_;
     RecentTimes submit_times_;
     Submissions submissions_;
-    std::vector<std::size_t> due_;
+    std::vector<Due> due_;
     std::uint64_t next_id_ = 1;
     std::uint64_t before_ = 0;
     std::uint64_t submitted_ = 0;

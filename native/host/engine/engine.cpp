@@ -30,6 +30,7 @@ TransportEngine::TransportEngine(const WorkerConfig &config, const TransportOpti
 
 std::shared_ptr<Operation> TransportEngine::submit(TensorRequest request) {
     std::shared_ptr<Operation> operation;
+    std::vector<std::size_t> with_little;  // threads
     {
         const std::lock_guard lock(mutex_);
         if (frozen_ && !failed_ && !stopping_) throw std::logic_error("the transport is frozen");
@@ -39,12 +40,23 @@ std::shared_ptr<Operation> TransportEngine::submit(TensorRequest request) {
         }
         course_.submissions().agree_up_to(agreed_);
         operation = course_.submit(&request, now_ns());
-        for (const std::size_t thread : course_.take_due()) {
-            if (std::exchange(asleep_[thread], 0) != 0) wake(thread);
+        for (const Course::Due &due : course_.take_due()) {
+            if (std::exchange(asleep_[due.thread], 0) == 0) continue;
+            if (due.is_little) {
+                with_little.push_back(due.thread);
+            } else {
+                wake(due.thread);
+            }
         }
     }
+    for (const std::size_t thread : with_little) work_once(thread);
     attend();
     return operation;
+}
+
+void TransportEngine::work_once(std::size_t thread) {
+    const std::lock_guard lock(mutex_);
+    wake(thread);
 }
 
 EngineStats TransportEngine::stats() const {

@@ -166,6 +166,9 @@ class TransportEngine {
     // This thread sleeps, or is about to, and has something to look at. With the engine's lock
     // held.
     virtual void wake(std::size_t thread) = 0;
+    // This thread was asleep, counts as awake, and has few packets to send: a driver may have who
+    // submitted them send them, or wake it. Without locks.
+    virtual void work_once(std::size_t thread);
     // Something has changed: each station is to look, and to adopt what there is to work on if that
     // is new, or to leave if the work is to end. Without locks. Whoever has threads need do
     // nothing: they have been woken.
@@ -226,6 +229,12 @@ class TransportEngine {
     bool is_stopping() const {
         const std::lock_guard lock(mutex_);
         return stopping_;
+    }
+    // See Operations. Not in a forked child.
+    void lend(Hands *hands) { operations_.lend(hands); }
+    bool is_asleep(std::size_t thread) const {
+        const std::lock_guard lock(mutex_);
+        return asleep_[thread] != 0;
     }
     std::vector<std::uint64_t> take_watched() { return operations_.take_watched(); }
 

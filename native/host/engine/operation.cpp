@@ -3,12 +3,25 @@
 #include <algorithm>
 #include <chrono>
 
+#include "common/clock.hpp"
+
 namespace ina::host {
 
 bool Operation::wait(std::int64_t timeout_ns) const {
+    const std::int64_t until_ns = now_ns() + timeout_ns;
+    const auto has_ended = [&] { return state() != OperationState::kPending; };
     std::unique_lock lock(board_->mutex);
-    return board_->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
-                                    [&] { return state() != OperationState::kPending; });
+    if (!has_ended() && board_->hands != nullptr && !board_->are_lent) {
+        Hands &hands = *board_->hands;
+        board_->are_lent = true;
+        lock.unlock();
+        hands.work_for(*this, until_ns);
+        lock.lock();
+        board_->are_lent = false;
+        if (board_->hands == nullptr) board_->changed.notify_all();  // who takes them back waits
+    }
+    const std::int64_t left_ns = std::max<std::int64_t>(until_ns - now_ns(), 0);
+    return board_->changed.wait_for(lock, std::chrono::nanoseconds(left_ns), has_ended);
 }
 
 void Operation::watch() {
@@ -18,12 +31,14 @@ void Operation::watch() {
         return;
     }
     board_->watched_done.push_back(id_);
-    board_->changed.notify_all();
+    board_->told.notify_all();
 }
 
 void Operation::end(OperationState state) {
     state_.store(state, std::memory_order_release);
-    if (watched_) board_->watched_done.push_back(id_);
+    if (!watched_) return;
+    board_->watched_done.push_back(id_);
+    board_->told.notify_all();
 }
 
 std::shared_ptr<Operation> Operations::add(std::uint64_t id, std::uint64_t elems,
@@ -37,6 +52,7 @@ std::shared_ptr<Operation> Operations::add(std::uint64_t id, std::uint64_t elems
         ++done_;
         if (is_watched_) board_->watched_done.push_back(id);
         board_->changed.notify_all();
+        board_->told.notify_all();
     } else {
         rhythm_.submitted(elems, now_ns);
         pending_.emplace(id, Pending{operation, shares});
@@ -118,8 +134,8 @@ RhythmCounters Operations::rhythm(std::int64_t now_ns) const {
 
 std::vector<std::uint64_t> Operations::wait_watched(std::int64_t timeout_ns) {
     std::unique_lock lock(board_->mutex);
-    board_->changed.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
-                             [&] { return !board_->watched_done.empty() || board_->closed; });
+    board_->told.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
+                          [&] { return !board_->watched_done.empty() || board_->closed; });
     return std::exchange(board_->watched_done, {});
 }
 
@@ -132,6 +148,13 @@ void Operations::close() {
     const std::lock_guard lock(board_->mutex);
     board_->closed = true;
     board_->changed.notify_all();
+    board_->told.notify_all();
+}
+
+void Operations::lend(Hands *hands) {
+    std::unique_lock lock(board_->mutex);
+    board_->hands = hands;
+    if (hands == nullptr) board_->changed.wait(lock, [&] { return !board_->are_lent; });
 }
 
 }  // namespace ina::host

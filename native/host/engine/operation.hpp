@@ -16,12 +16,27 @@ namespace ina::host {
 
 enum class OperationState : std::uint8_t { kPending, kDone, kFailed, kClosed };
 
+class Operation;
+
+// What can do the work that ends an operation in the thread that waits for it: then no other thread
+// has to be woken for what comes, and to wake that one.
+class Hands {
+  public:
+    virtual ~Hands() = default;
+    // Returns when it has ended, when it is until_ns, or when another thread had better do the
+    // work.
+    virtual void work_for(const Operation &operation, std::int64_t until_ns) = 0;
+};
+
 // Where waiters meet the session's threads; outlives the transport while an operation refers to it.
 struct CompletionBoard {
     std::mutex mutex;
     std::condition_variable changed;
+    std::condition_variable told;             // of watched_done, or closed
     std::vector<std::uint64_t> watched_done;  // operations to report to wait_watched
     bool closed = false;
+    Hands *hands = nullptr;  // that there are to lend
+    bool are_lent = false;   // to one waiter
 };
 
 // One submitted tensor.
@@ -33,7 +48,8 @@ class Operation {
 
     std::uint64_t id() const { return id_; }
     OperationState state() const { return state_.load(std::memory_order_acquire); }
-    // Waits until the operation has ended, at most timeout_ns; true when it has.
+    // Waits until the operation has ended, at most timeout_ns; true when it has. Meanwhile the
+    // thread may do the session's work.
     bool wait(std::int64_t timeout_ns) const;
     // Asks for a report through Operations::wait_watched: when it ends, or now if it has ended.
     void watch();
@@ -79,6 +95,10 @@ class Operations {
     std::vector<std::uint64_t> wait_watched(std::int64_t timeout_ns);
     std::vector<std::uint64_t> take_watched();  // those that have ended by now
     void close();
+
+    // From now on who waits for an operation may use these, one at a time. Null: nobody may, and
+    // nobody does once this returns; who does must have been told to stop.
+    void lend(Hands *hands);
 
   private:
     struct Pending {

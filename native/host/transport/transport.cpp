@@ -16,6 +16,9 @@ namespace {
 
 using Channels = std::vector<std::unique_ptr<Channel>>;
 
+// With more packets in flight the session's own thread does the work, not who waits.
+constexpr std::uint32_t kFewInFlight = 8;
+
 // The largest power of two that is neither above `wanted` nor above the packets in flight.
 std::uint32_t thread_count(std::uint32_t wanted, std::uint32_t in_flight) {
     const std::uint32_t most = std::min({wanted, in_flight, Transport::kMaxThreads});
@@ -148,7 +151,7 @@ void Transport::close() {
     if (!workers_[0]->thread.joinable()) return;
     for (const auto &worker : workers_) worker->thread.join();
     end_closed();
-    close_descriptors();
+    close_when_unused();
 }
 
 void Transport::close_descriptors() {
@@ -156,6 +159,14 @@ void Transport::close_descriptors() {
         worker->sleeper.close();
         worker->channel->close();
     }
+}
+
+void Transport::close_when_unused() {
+    lend(nullptr);
+    for (const auto &worker : workers_) {
+        const std::lock_guard turn(worker->turn);  // of who submits just now
+    }
+    close_descriptors();
 }
 
 // What its threads do.
@@ -180,35 +191,50 @@ void Transport::start() {
         throw;
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (workers_.size() == 1) lend(this);
 }
 
 void Transport::run(Worker &worker) {
     give_way();
+    std::unique_lock turn(worker.turn);
     std::int64_t received_ns = 0;
     bool more_to_read = false;
     adopt_layout(worker);
     while (true) {
         if (worker.touched != 0) attend_others(worker, received_ns);
         if (!attend_own(worker, received_ns)) break;
-        if (!more_to_read) sleep(worker);
+        if (!more_to_read) sleep(worker, turn);
         if (!has_adopted(worker.station)) adopt_layout(worker);
         received_ns = now_ns();
-        more_to_read = worker.channel->receive(&worker.arrivals);
-        const std::uint64_t refused = worker.channel->counters().refused;
-        if (refused != worker.refused) {
-            note_refused(refused - std::exchange(worker.refused, refused));
-        }
-        // Only channels that there is one of have any.
-        if (worker.channel->counters().spent != 0) note_spent(worker.channel->counters().spent);
-        sort_arrivals(worker);
+        more_to_read = receive(worker);
     }
     leave(worker.station);
+}
+
+void Transport::sleep(Worker &worker, std::unique_lock<std::mutex> &turn) {
+    if (!may_rest(worker)) return;
+    std::int64_t wait_ns = -1;
+    if (worker.deadline_ns != kNever) {
+        wait_ns = std::max<std::int64_t>(worker.deadline_ns - now_ns(), 0);
+    }
+    const bool pauses = worker.moderation_ns > 0 && wait_ns > 0 && worker.channel->is_woken_often();
+    worker.sleeps_until_ns = worker.deadline_ns;
+    const std::int64_t moderation_ns = worker.moderation_ns;
+    turn.unlock();
+    if (pauses) {
+        worker.sleeper.pause(std::min(moderation_ns, wait_ns));
+    } else {
+        worker.sleeper.sleep(wait_ns);
+    }
+    turn.lock();
+    worker.sleeper.rise(now_ns());
 }
 
 void Transport::adopt_layout(Worker &worker) {
     Layout layout = this->layout();
     std::string error;
     if (layout.ways != worker.ways || layout.parts != worker.parts) {
+        worker.sleeper.watch(-1);  // the channel may have other sockets then
         try {
             worker.channel->redirect(layout.parts, worker.station.number, layout.ways);
             worker.ways = layout.ways;
@@ -218,6 +244,19 @@ void Transport::adopt_layout(Worker &worker) {
         }
     }
     adopt(worker.station, std::move(layout), error);
+}
+
+// True when more may be waiting.
+bool Transport::receive(Worker &worker) {
+    const bool has_more = worker.channel->receive(&worker.arrivals);
+    const std::uint64_t refused = worker.channel->counters().refused;
+    if (refused != worker.refused) {
+        note_refused(refused - std::exchange(worker.refused, refused));
+    }
+    // Only channels that there is one of have any.
+    if (worker.channel->counters().spent != 0) note_spent(worker.channel->counters().spent);
+    sort_arrivals(worker);
+    return has_more;
 }
 
 // Says for each arrival which share it is for.
@@ -327,17 +366,57 @@ void Transport::tell(Worker &worker) {
     worker.told = {channel.counters(), channel.uses_gso(), channel.uses_gro(), worker.passed_on};
 }
 
-void Transport::sleep(Worker &worker) {
-    if (!may_sleep(worker.station)) return;
-    if (!worker.channel->prepare_sleep(worker.in_flight)) return;  // look() says it is awake
-    std::int64_t wait_ns = -1;
-    if (worker.deadline_ns != kNever) {
-        wait_ns = std::max<std::int64_t>(worker.deadline_ns - now_ns(), 0);
+// Nothing is to do before packets come, or its deadline: it counts as asleep.
+bool Transport::may_rest(Worker &worker) {
+    if (!may_sleep(worker.station)) return false;
+    if (!worker.channel->prepare_sleep(worker.in_flight)) return false;  // look() says it is awake
+    worker.sleeper.watch(worker.channel->fd());
+    return true;
+}
+
+// What other threads do in their place.
+
+void Transport::work_once(std::size_t thread) {
+    Worker &worker = *workers_[thread];
+    const std::unique_lock turn(worker.turn, std::try_to_lock);
+    if (!turn || ::getpid() != owner_pid_ || !has_adopted(worker.station)) return wake(thread);
+    worker.arrivals.clear();
+    worker.touched = 0;
+    if (attend_own(worker, now_ns())) leave_turn(worker);  // else the thread knows of the end
+}
+
+void Transport::work_for(const Operation &operation, std::int64_t until_ns) {
+    Worker &worker = *workers_[0];
+    const std::unique_lock turn(worker.turn, std::try_to_lock);
+    if (!turn || ::getpid() != owner_pid_ || !is_asleep(0)) return;
+    worker.sleeper.leave_packets(true);
+    worker.sleeper.wake_at(Sleeper::kNoTime);
+    const bool goes_on = work_in_place(worker, operation, until_ns);
+    worker.sleeper.leave_packets(false);
+    if (goes_on) leave_turn(worker);
+}
+
+// False when the work is to end.
+bool Transport::work_in_place(Worker &worker, const Operation &operation, std::int64_t until_ns) {
+    bool more_to_read = false;
+    while (operation.state() == OperationState::kPending && worker.in_flight <= kFewInFlight) {
+        if (!more_to_read && may_rest(worker)) {
+            const std::int64_t wait_ns = std::min(worker.deadline_ns, until_ns) - now_ns();
+            if (!worker.sleeper.stand_in(worker.channel->fd(), wait_ns)) return true;
+        }
+        const std::int64_t time_ns = now_ns();
+        if (!has_adopted(worker.station) || time_ns >= until_ns) return true;
+        more_to_read = receive(worker);
+        if (!attend_own(worker, time_ns)) return false;
     }
-    if (worker.moderation_ns > 0 && wait_ns > 0 && worker.channel->is_woken_often()) {
-        return worker.sleeper.pause(std::min(worker.moderation_ns, wait_ns));
-    }
-    worker.sleeper.sleep(worker.channel->fd(), wait_ns);
+    return true;
+}
+
+// The thread sleeps on, unless there is more to do at once. Its deadline may be earlier than it was
+// when it fell asleep.
+void Transport::leave_turn(Worker &worker) {
+    if (!may_rest(worker)) return worker.sleeper.wake();
+    if (worker.deadline_ns < worker.sleeps_until_ns) worker.sleeper.wake_at(worker.deadline_ns);
 }
 
 }  // namespace ina::host

@@ -9,6 +9,12 @@
 // the same hold of the share's lock in which it has done all that was due; whoever then makes
 // something due earlier wakes it. It counts as asleep from the same hold of the engine's lock in
 // which its inboxes were found empty. And a wake counts even if it comes before the sleep.
+//
+// While a thread sleeps, another one may do its work, who holds its turn (Worker::turn): who
+// submits a few packets sends them, and who waits for an operation waits for what comes, sends it
+// again, and takes it. A small operation then needs no thread but the caller's: to wake one and to
+// be woken by it takes longer than the rest. Of much, the session's own threads do all: they let
+// others run first (give_way()), and the caller goes on.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +43,7 @@ struct TransportStats : EngineStats {
     std::uint64_t passed_on = 0;  // packets that came to another thread than their share's
 };
 
-class Transport : public TransportEngine {
+class Transport : public TransportEngine, private Hands {
   public:
     static constexpr std::uint32_t kMaxThreads = 8;
 
@@ -66,6 +72,7 @@ class Transport : public TransportEngine {
               sleeper(channel->one_queue_why().empty() ? -1 : channel->fd()),
               batch(channel->burst_packets()) {}
 
+        std::mutex turn;  // guards what follows, but for `thread` and what has told_mutex
         const std::unique_ptr<Channel> channel;
         Sleeper sleeper;
         Station station;
@@ -81,6 +88,7 @@ class Transport : public TransportEngine {
         std::int64_t deadline_ns = kNever;  // of its shares, the earliest
         std::int64_t moderation_ns = 0;     // of its shares, the least, if something has come
         std::uint32_t in_flight = 0;        // of its shares
+        std::int64_t sleeps_until_ns = 0;   // the thread, if it sleeps
         std::thread thread;
 
         std::mutex told_mutex;
@@ -96,12 +104,16 @@ class Transport : public TransportEngine {
 
     std::int64_t now_ns() const override;
     void wake(std::size_t thread) override { workers_[thread]->sleeper.wake(); }
+    void work_once(std::size_t thread) override;
+    void work_for(const Operation &operation, std::int64_t until_ns) override;
 
     void tell_channels(TransportStats *stats) const;
     void close_descriptors();
+    void close_when_unused();
 
-    void run(Worker &worker);
+    // With the turn of the worker held.
     void adopt_layout(Worker &worker);
+    bool receive(Worker &worker);
     void sort_arrivals(Worker &worker) const;
     void attend_others(Worker &worker, std::int64_t received_ns);
     bool attend_own(Worker &worker, std::int64_t received_ns);
@@ -109,7 +121,13 @@ class Transport : public TransportEngine {
     void accept(Worker &worker, std::size_t index, std::int64_t received_ns);
     void send(Worker &worker, const Work &work);
     void tell(Worker &worker);
-    void sleep(Worker &worker);
+    bool may_rest(Worker &worker);
+
+    void run(Worker &worker);
+    void sleep(Worker &worker, std::unique_lock<std::mutex> &turn);
+    // In other threads.
+    bool work_in_place(Worker &worker, const Operation &operation, std::int64_t until_ns);
+    void leave_turn(Worker &worker);
 
     const int owner_pid_;
     std::vector<std::unique_ptr<Worker>> workers_;
