@@ -7,6 +7,7 @@ the table in docs/protocol.md are generated from :data:`FIELDS` and the enumerat
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
@@ -145,6 +146,7 @@ class ValueType(IntEnum):
         """Of a word, for each value: 32, 16 or 8."""
         return 32 // self.per_word
 
+    @functools.cache
     def packed_in(self, bits: int) -> ValueType:
         """The same tensor's in columns of so many bits; integers stay as they are.
 

@@ -249,18 +249,20 @@ class ProcessGroupIna(ReduceScatter, AllGather, Rooted):
         self._check_open(name)
         session_op = network_op(op)
         assert session_op is not None
-        summed = ", ".join(what_is(piece.buffer) for piece in pieces)
-        if device_type_of([piece.buffer for piece in pieces]) != "cpu":
+        buffers = [piece.buffer for piece in pieces]  # those before they are staged
+        if device_type_of(buffers) != "cpu":
             pieces, session_op = self._stage(pieces, session_op)
 
         def begin(piece: Piece) -> Sum:
             return self._begin(name, op, piece, session_op, coding, pipeline)
 
-        return self._work(f"{name} {op_name(op)} of {summed}", pieces, timeout, begin)
+        def what() -> str:
+            return f"{name} {op_name(op)} of {', '.join(map(what_is, buffers))}"
+
+        return self._work(what, pieces, timeout, begin)
 
     def _move(self, name: str, pieces: Sequence[Piece], timeout: timedelta | None) -> Work:
         self._check_open(name)
-        moved = ", ".join(what_is(piece.tensor) for piece in pieces)
 
         def begin(piece: Piece) -> Sum:
             assert piece.what is not None
@@ -269,7 +271,10 @@ class ProcessGroupIna(ReduceScatter, AllGather, Rooted):
                 piece.what, piece.buffer, target, lambda sent: self._moved(name, piece, sent)
             )
 
-        what = name if name == "barrier" else f"{name} of {moved}"
+        def what() -> str:
+            moved = ", ".join(what_is(piece.tensor) for piece in pieces)
+            return name if name == "barrier" else f"{name} of {moved}"
+
         return self._work(what, pieces, timeout, begin)
 
     def _moved(self, name: str, piece: Piece, over_network: bool) -> None:
@@ -286,14 +291,18 @@ class ProcessGroupIna(ReduceScatter, AllGather, Rooted):
 
     def _work(
         self,
-        what: str,
+        what: Callable[[], str],
         pieces: Sequence[Piece],
         timeout: timedelta | None,
         begin: Callable[[Piece], Sum],
     ) -> Work:
-        """``what``: with tensors and all, for messages."""
-        where = f"job {self._worker.rendezvous.job}, rank {self.rank()} of {self.size()}"
-        work = NetworkWork(f"{what} in {where}", pieces)
+        """``what()``: with tensors and all, for messages."""
+
+        def what_where() -> str:
+            where = f"job {self._worker.rendezvous.job}, rank {self.rank()} of {self.size()}"
+            return f"{what()} in {where}"
+
+        work = NetworkWork(what_where, pieces)
         self._bound(work, timeout)
         for index, piece in enumerate(pieces):
             try:

@@ -51,15 +51,17 @@ class NetworkWork(Work):
     until the session is done with their memory, whether or not the caller keeps the work.
     """
 
-    def __init__(self, what: str, pieces: Sequence[Piece]) -> None:
-        """``what`` names the operation in messages; call :meth:`watch` once for each piece."""
+    def __init__(self, what: Callable[[], str], pieces: Sequence[Piece]) -> None:
+        """``what()`` names the operation in messages; call :meth:`watch` once for each piece."""
         super().__init__()
         self._what = what
         self._pieces = tuple(pieces)
         self._lock = threading.Lock()
         self._remaining = len(self._pieces)
         self._error: BaseException | None = None
-        self._finished = threading.Event()
+        self._is_finished = False
+        self._finished: threading.Event | None = None
+        """For who waits while others complete it."""
         self._alone: Sum | None = None
         """The only operation, as long as nobody has been asked to tell of its end."""
         self._trigger: Future[None] | None = None
@@ -70,11 +72,11 @@ class NetworkWork(Work):
     def __repr__(self) -> str:
         """Name the operation, and say how it is; changes nothing."""
         alone = self._alone
-        if not self._finished.is_set():
+        if not self._is_finished:
             state = "ended" if alone is not None and alone.done() else "under way"
         else:
             state = "done" if self._error is None else f"failed: {self._error}"
-        return f"<{self._what}: {state}>"
+        return f"<{self._what()}: {state}>"
 
     def watch(self, handle: Sum) -> None:
         """Count the operation of ``handle`` as one of the pieces."""
@@ -103,12 +105,7 @@ class NetworkWork(Work):
 
     def fail(self, error: BaseException, pieces: int) -> None:
         """Record that ``pieces`` operations could not even start."""
-        with self._lock:
-            self._error = self._error or error
-            self._remaining -= pieces
-            last = self._remaining == 0
-        if last:
-            self._finish()
+        self._count(error, pieces)
 
     def _piece_done(self, handle: Sum) -> None:
         error: Exception | None = None
@@ -116,9 +113,12 @@ class NetworkWork(Work):
             handle.wait()  # it has ended; this lets the session forget the memory
         except Exception as failure:
             error = failure
+        self._count(error)
+
+    def _count(self, error: BaseException | None, pieces: int = 1) -> None:
         with self._lock:
             self._error = self._error or error
-            self._remaining -= 1
+            self._remaining -= pieces
             last = self._remaining == 0
         if last:
             self._finish()
@@ -130,8 +130,10 @@ class NetworkWork(Work):
             except Exception as failure:  # whatever torch says: a waiter must hear it
                 self._error = failure
         with self._lock:
-            self._finished.set()
-            trigger = self._trigger
+            self._is_finished = True
+            finished, trigger = self._finished, self._trigger
+        if finished is not None:
+            finished.set()
         if trigger is not None:
             trigger.set_result(None)
 
@@ -149,7 +151,7 @@ class NetworkWork(Work):
 
     def timeout_error(self, seconds: float) -> OperationTimeoutError:
         """What ends it, and the group, when it has not completed in so many seconds."""
-        return OperationTimeoutError(f"{self._what}: not complete {seconds:g} s after its start")
+        return OperationTimeoutError(f"{self._what()}: not complete {seconds:g} s after its start")
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         """Wait for the result; a timeout of zero means the group's own.
@@ -162,24 +164,32 @@ class NetworkWork(Work):
             self._hand_over()
         else:
             self._wait_alone()
-        if not self._finished.wait(seconds if seconds > 0 else None):
-            raise WorkTimeoutError(f"{self._what}: not complete after {seconds:g} s")
+        if not self._is_finished and not self._has_finished(seconds if seconds > 0 else None):
+            raise WorkTimeoutError(f"{self._what()}: not complete after {seconds:g} s")
         if self._error is not None:
             raise self._error
         return True
+
+    def _has_finished(self, seconds: float | None) -> bool:
+        with self._lock:
+            if self._is_finished:
+                return True
+            finished = self._finished = self._finished or threading.Event()
+        return finished.wait(seconds)
 
     def _wait_alone(self) -> None:
         handle = self._take_alone()
         if handle is None:
             return
+        error: Exception | None = None
         try:
             handle.wait()
-        except Exception:
-            pass  # it has ended, and says so again below
+        except Exception as failure:
+            error = failure
         except BaseException:  # Ctrl-C: others may go on waiting
             handle.add_done_callback(self._piece_done)
             raise
-        self._piece_done(handle)
+        self._count(error)
 
     def synchronize(self) -> None:
         """Same as :meth:`wait` without a timeout: CPU tensors have no stream."""
@@ -188,7 +198,7 @@ class NetworkWork(Work):
     def is_completed(self) -> bool:
         """Whether the result is there or the operation failed."""
         self._look()
-        return self._finished.is_set()
+        return self._is_finished
 
     def is_success(self) -> bool:
         """Whether the result is there."""
@@ -215,7 +225,7 @@ class NetworkWork(Work):
             trigger: Future[None] = Future()
             self._trigger = trigger
             self._future = trigger.then(self._outcome)
-            finished = self._finished.is_set()
-        if finished:
+            is_finished = self._is_finished
+        if is_finished:
             trigger.set_result(None)
         return self._future

@@ -22,19 +22,27 @@ class Watched(Steps):
     def __init__(self, rank: int, **asked: Any) -> None:
         self.sizes: list[tuple[int, ...]] = []
         self.averages: list[torch.Tensor] = []
+        """In the order of the hook's calls: under loss a bucket may be done before an earlier one."""
 
         # No annotation of the result: it would be text, and DDP compares it with a class.
         def hook(state, bucket):  # type: ignore[no-untyped-def]
             self.sizes.append(tuple(it.numel() for it in bucket.parameters()))
-            future = ina.torch.topk_hook(state, bucket)
-            return future.then(self._saw)
+            return self.watched(ina.torch.topk_hook(state, bucket))
 
         asked = {"block_elems": BLOCK, "ratio": RATIO, "warmup_steps": 0, **asked}
         super().__init__(rank, ina.torch.TopkState, hook, **asked)
 
-    def _saw(self, done: torch.futures.Future[torch.Tensor]) -> torch.Tensor:
-        self.averages.append(done.value().clone())
-        return done.value()
+    def watched(
+        self, average: torch.futures.Future[torch.Tensor]
+    ) -> torch.futures.Future[torch.Tensor]:
+        place = len(self.averages)
+        self.averages.append(torch.empty(0))
+
+        def saw(done: torch.futures.Future[torch.Tensor]) -> torch.Tensor:
+            self.averages[place] = done.value().clone()
+            return done.value()
+
+        return average.then(saw)
 
     def kept(self) -> torch.Tensor:
         """Flat, as gradients are."""
@@ -94,7 +102,7 @@ def _the_largest_together(rank: int) -> None:
 
     def noted(state, bucket):  # type: ignore[no-untyped-def]
         mine.append(bucket.buffer().clone())
-        return ina.torch.topk_hook(state, bucket).then(steps._saw)
+        return steps.watched(ina.torch.topk_hook(state, bucket))
 
     other = Steps(rank, ina.torch.TopkState, noted, block_elems=BLOCK, ratio=0.3, warmup_steps=0)
     other.gradient()
