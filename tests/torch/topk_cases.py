@@ -22,7 +22,7 @@ class Watched(Steps):
     def __init__(self, rank: int, **asked: Any) -> None:
         self.sizes: list[tuple[int, ...]] = []
         self.averages: list[torch.Tensor] = []
-        """In the order of the hook's calls: under loss a bucket may be done before an earlier one."""
+        """In the order of the calls: under loss a bucket may be done before an earlier one."""
 
         # No annotation of the result: it would be text, and DDP compares it with a class.
         def hook(state, bucket):  # type: ignore[no-untyped-def]
