@@ -1,4 +1,4 @@
-"""Collectives by ina and by Gloo, and a bare UDP echo: what the workers measured, as rows."""
+"""Collectives by ina and by Gloo, and bare UDP datagrams: what the workers measured, as rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ina.bench.testbed import Record, Testbed, own_switch, records
 _WORKER = "ina.bench.torch.collectives"
 _START_UP_S = 180.0
 _CASE_S = 60.0
-INA, GLOO, ECHO = "ina", "gloo", "udp echo"
+INA, GLOO, ECHO, RING = "ina", "gloo", "udp echo", "udp ring"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class CollectivesRow:
     workers: int
     collective: str
     backend: str
-    """ina; gloo; udp echo: a datagram as large as ina's only packet, between two ranks."""
+    """ina; gloo; udp echo: a datagram as large as ina's only packet, between two ranks; udp ring:
+    one from each rank to the next."""
     size_bytes: int
     count: int
     type: str
@@ -70,7 +71,7 @@ class CollectivesRow:
     time_high_s: float
     samples: int
     algbw_gb_s: float | None
-    """size / time; None: of a barrier, an echo."""
+    """size / time; None: of a barrier, and of bare datagrams."""
     busbw_gb_s: float | None
     wrong: int
     """Values that were wrong in a checked operation, on all ranks; of a barrier ranks that left
@@ -90,7 +91,7 @@ class CollectivesRow:
     """Counted bytes over what follows from the values a packet, of the rank and direction that is
     farthest off."""
     over: str
-    """udp, shm; gloo: where ina's went there; tcp: Gloo's; udp: an echo's."""
+    """udp, shm; gloo: where ina's went there; tcp: Gloo's; udp: bare datagrams'."""
 
 
 def measure(
@@ -152,10 +153,10 @@ def _row(
 ) -> CollectivesRow:
     times = spread(found["times_s"])
     moved = [LinkBytes(*pair) for pair in found["moved"]]
-    is_ina, is_echo = backend == INA, backend == ECHO
-    has_size = case.size_bytes > 0 and not is_echo
+    is_ina, is_bare = backend == INA, backend in (ECHO, RING)
+    has_size = case.size_bytes > 0 and not is_bare
     limit_s = None
-    if testbed.rate_bit_s is not None and not is_echo and (is_ina or moved):
+    if testbed.rate_bit_s is not None and not is_bare and (is_ina or moved):
         # Of Gloo, which has an algorithm of its own for each collective, what was counted.
         larger = max(it.larger for it in (wanted if is_ina else moved))
         limit_s = limits.link_s(larger, testbed.rate_bit_s)
@@ -179,8 +180,8 @@ def _row(
         wrong=found["wrong"],
         limit_s=limit_s,
         limit_share=None if limit_s is None else limit_s / times.median,
-        gain=None if is_echo else times_s[GLOO] / times.median,
-        echo=None if echo_s is None or is_echo else times.median / echo_s,
+        gain=None if is_bare else times_s[GLOO] / times.median,
+        echo=None if echo_s is None or backend == ECHO else times.median / echo_s,
         sent_bytes=_mean([it.sent for it in moved]),
         received_bytes=_mean([it.received for it in moved]),
         formula=_off(moved, wanted) if is_ina and moved else None,

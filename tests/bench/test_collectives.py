@@ -183,10 +183,14 @@ def test_rows_follow_from_what_ranks_found() -> None:
 def test_a_packet_is_beside_an_echo() -> None:
     order = replace(ORDER, names=["barrier"])
     record = {"ina": way([0.06] * 3, []), "gloo": way([0.12] * 3, [], "tcp")}
-    rows = told(order, {**record, "udp echo": way([0.05] * 3, [])})
+    bare = {"udp echo": way([0.05] * 3, []), "udp ring": way([0.06] * 3, [])}
+    rows = told(order, {**record, **bare})
     assert [rows[name].echo for name in ("ina", "gloo")] == pytest.approx([1.2, 2.4])
     echo = rows["udp echo"]
     assert (echo.echo, echo.gain, echo.limit_s, echo.algbw_gb_s) == (None, None, None, None)
+    ring = rows["udp ring"]
+    assert ring.echo == pytest.approx(1.2)
+    assert (ring.gain, ring.limit_s) == (None, None)
     ratios = {it.name: it.value for it in collectives.ratios(list(rows.values()), "100mbit")}
     assert ratios["100mbit barrier n=4 ina/echo"] == pytest.approx(0.05 / 0.06)
     panels = collectives.panels([vars(row) for row in rows.values()])
@@ -204,8 +208,9 @@ def test_each_collective_is_right_and_what_is_spoilt_is_counted() -> None:
     # Three values on each of two ranks; a sum that one of them gets; two that left too early.
     assert wrong == {**dict.fromkeys(KINDS, 6), "reduce": 3, "barrier": 2}
     assert all(row["wrong"] == 0 for row in rows if row["backend"] != "ina")
-    echoes = [row["collective"] for row in rows if row["backend"] == "udp echo"]
-    assert echoes == ["all_reduce", "barrier"]
+    for bare in ("udp echo", "udp ring"):
+        beside = [row["collective"] for row in rows if row["backend"] == bare]
+        assert beside == ["all_reduce", "barrier"]
     assert ran.left == []
 
 

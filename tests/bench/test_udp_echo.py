@@ -22,9 +22,21 @@ def test_each_datagram_comes_back() -> None:
             answered.result()
 
 
+def test_a_ring_goes_on_when_all_have_got_one() -> None:
+    ends = [UdpEcho("127.0.0.1", 36) for _ in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        ring = [
+            pool.submit(end.pass_on, 5, ends[(at + 1) % 3].place) for at, end in enumerate(ends)
+        ]
+        for one in ring:
+            one.result()
+    for end in ends:
+        end.close()
+
+
 def test_a_datagram_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(udp_echo, "_ANSWER_S", 0.01)
     with closing(UdpEcho("127.0.0.1", 36)) as one, closing(UdpEcho("127.0.0.1", 36)) as silent:
         one.connect(silent.place)
-        with pytest.raises(DeadlineError, match=r"udp echo: no datagram in 0\.01 s"):
+        with pytest.raises(DeadlineError, match=r"udp: no datagram in 0\.01 s"):
             one.ask(1)

@@ -1,7 +1,7 @@
 """Worker of ``ina bench collectives``, one process a rank. Rank 0 prints JSON lines.
 
-Each collective on each size is done by ina, by Gloo, and where it is one packet a UDP echo beside
-them, in turns, so that all meet the same state of the machine.
+Each collective on each size is done by ina, by Gloo, and where it is one packet by bare datagrams
+beside them, in turns, so that all meet the same state of the machine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch.distributed as dist
 
 import ina.torch
 from ina.bench.collective_kinds import LinkBytes, SizedCollective, is_round_trip
-from ina.bench.collectives import ECHO, GLOO, INA, CollectivesOrder
+from ina.bench.collectives import ECHO, GLOO, INA, RING, CollectivesOrder
 from ina.bench.testbed import asked_of
 from ina.bench.torch.exchanges import Exchange
 from ina.bench.torch.link_counters import LinkCounters
@@ -62,11 +62,13 @@ class Turns:
             INA: WayTimes(lambda calls: self._call(None, calls), ""),
             GLOO: WayTimes(lambda calls: self._call(ranks.gloo, calls), "tcp"),
         }
-        self._echo: UdpEcho | None = None
+        self._bare: list[UdpEcho] = []
         if is_round_trip(case, asked.values):
             has_values = case.words > 0
-            self._echo = UdpEcho(host, HEADER_BYTES + VALUE_BYTES * asked.values * has_values)
-            self.ways[ECHO] = WayTimes(echoed(self._echo, ranks), "udp")
+            payload_bytes = HEADER_BYTES + VALUE_BYTES * asked.values * has_values
+            self._bare = [UdpEcho(host, payload_bytes) for _ in (ECHO, RING)]
+            self.ways[ECHO] = WayTimes(echoed(self._bare[0], ranks), "udp")
+            self.ways[RING] = WayTimes(passed_on(self._bare[1], ranks), "udp")
 
     def measure(self, counters: LinkCounters | None) -> None:
         """Samples in turns until there are enough, or the time is over and there are three."""
@@ -90,8 +92,8 @@ class Turns:
             self._repeat(self._most_calls)  # beside many, what else ranks send is little
             for name in (INA, GLOO):
                 self.ways[name].moved = self._moved(self.ways[name], counters)
-        if self._echo is not None:
-            self._echo.close()
+        for end in self._bare:
+            end.close()
 
     def _call(self, group: Any, calls: int) -> None:
         for number in range(calls):
@@ -154,6 +156,13 @@ def echoed(echo: UdpEcho, ranks: Ranks) -> Callable[[int], None]:
         echo.connect(places[0])
         return echo.answer
     return lambda count: None
+
+
+def passed_on(end: UdpEcho, ranks: Ranks) -> Callable[[int], None]:
+    """Of this rank's end: one to the next rank, one from the rank before."""
+    places = ranks.places(end.place)
+    peer = places[(dist.get_rank() + 1) % len(places)]
+    return lambda count: end.pass_on(count, peer)
 
 
 def _packets_sent() -> int:

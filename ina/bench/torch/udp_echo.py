@@ -1,4 +1,7 @@
-"""A bare UDP echo: datagrams go the way that all packets between two ranks go."""
+"""Bare UDP datagrams, beside which small collectives are measured: an echo, and a ring.
+
+They go the way that all packets between two ranks go.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ _ANSWER_S = 10.0
 
 
 class UdpEcho:
-    """One of two ends."""
+    """One rank's end."""
 
     def __init__(self, host: str, payload_bytes: int) -> None:
         """Of a datagram. ``host``: this end's address."""
@@ -45,11 +48,21 @@ class UdpEcho:
             self._receive()
             self._socket.send(self._room)
 
+    def pass_on(self, count: int, peer: tuple[str, int]) -> None:
+        """In turns sends one to ``peer`` and gets one from whoever has this end as its peer.
+
+        As many datagrams each way as a barrier has packets, and all ranks at work. Raises
+        DeadlineError: one is lost.
+        """
+        for _ in range(count):
+            self._socket.sendto(self._room, peer)
+            self._receive()
+
     def _receive(self) -> None:
         try:
             self._socket.recv_into(self._room)
         except BlockingIOError:
-            raise DeadlineError(f"udp echo: no datagram in {_ANSWER_S:g} s") from None
+            raise DeadlineError(f"udp: no datagram in {_ANSWER_S:g} s") from None
 
     def close(self) -> None:
         """No datagram comes after that."""

@@ -88,6 +88,7 @@ BENCH = Bench(
     notes=(
         f"{TIME}; size, count, algbw, busbw and #wrong are nccl-tests'",
         "udp echo: a datagram as large as ina's only packet, from rank 0 to the last one and back",
+        "udp ring: each rank sends one to the next rank, and waits for that of the rank before",
     ),
     panels=bench.panels,
 )
@@ -102,7 +103,8 @@ _COUNTED = (
 def collectives(asked: CollectivesOptions) -> Found:
     """Do each collective by ina and by Gloo, in turns, and check what comes out on each rank.
 
-    Beside those that are one packet, a bare UDP echo between two ranks takes turns with them.
+    Beside those that are one packet, bare UDP datagrams take turns with them: an echo between two
+    ranks, and a ring of all.
     """
     names = parse.names("--collectives", asked.collectives, KINDS)
     counts, wanted = parse.workers("--workers", asked.workers), parse.sizes("--sizes", asked.sizes)
