@@ -125,6 +125,7 @@ async def test_it_is_said_of_a_job_that_its_collectives_go_beside_the_network(
 
 @pytest.mark.parametrize(("target", "values", "expands"), [
     ("soft", 1024, True), ("tofino", 64, True), ("bmv2", 64, True), ("bmv2", 256, False),
+    ("bmv2", 0, False),
 ])  # fmt: skip
 def test_bmv2_has_no_room_for_more_than_512_bytes_behind_a_packet(
     target: Any, values: int, expands: bool

@@ -76,6 +76,7 @@ SWITCH = {"mode": names.STREAM, "values": 64}
         ({"target": "tofino", "southbound": "bfrt"}, "no program of mode 'stream' is for tofino"),
         ({"target": "bmv2", "values": 256}, "256 of mode 'stream' on BMv2: its packets grow"),
         ({"target": "bmv2", "values": 0}, "256 of mode 'stream' on BMv2"),
+        ({"grows": False}, r"switch\.grows: false: mode 'stream' makes whole packets"),
         ({"shared_slots": 8}, "only with mode 'shared'"),
     ],
 )

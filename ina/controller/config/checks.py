@@ -233,8 +233,9 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
         capabilities(ProgramId(switch.mode, target_of(switch.target), builds[0]))
     ):
         found.append((f"{key}.mode", f"{switch.mode} is not written to a {switch.target} yet"))
-    elif problem := _too_much_growth(switch):
-        found.append((f"{key}.values", problem))
+    elif modes.of(switch.mode).is_stream and not switch.expands:
+        where, problem = _no_growth(switch)
+        found.append((f"{key}.{where}", problem))
     elif switch.values not in (0, *builds):
         found.append((f"{key}.values", f"{switch.values} is not {listed('or', builds)}"))
     if not is_ipv4(switch.data_host):
@@ -269,13 +270,12 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
     return found
 
 
-def _too_much_growth(switch: SwitchConfig) -> str:
-    """What is wrong with a BMv2 whose program makes whole packets of ones with a word alone."""
+def _no_growth(switch: SwitchConfig) -> tuple[str, str]:
+    """Why its program cannot make whole packets of ones with a word alone, and by which key."""
+    if not switch.grows:
+        return "grows", f"false: mode {switch.mode!r} makes whole packets of ones with a word alone"
     words = switch.values or DEFAULT_VALUES_PER_PACKET
-    growth = VALUE_BYTES * (words - 1) if modes.of(switch.mode).is_stream else 0
-    if switch.target != "bmv2" or growth <= BMV2_MOST_GROWTH_BYTES:
-        return ""
-    return (
+    return "values", (
         f"{words} of mode {switch.mode!r} on BMv2: its packets grow by at most"
         f" {BMV2_MOST_GROWTH_BYTES} bytes, give it 64"
     )

@@ -157,7 +157,8 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     @property
     def expands(self) -> bool:
         """Whether a header that comes alone can leave with all values of a packet."""
-        is_short = self.target == "bmv2" and VALUE_BYTES * self.values > BMV2_MOST_GROWTH_BYTES
+        growth_bytes = VALUE_BYTES * (self.values or DEFAULT_VALUES_PER_PACKET)
+        is_short = self.target == "bmv2" and growth_bytes > BMV2_MOST_GROWTH_BYTES
         return self.grows and not is_short
 
     @property
