@@ -39,7 +39,7 @@ from ina.p4.catalogue import (
     values_of,
 )
 from ina.p4.errors import UnknownBuildError
-from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET, VALUE_BYTES
+from ina.protocol.spec import DEFAULT_VALUES_PER_PACKET
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 """Of a switch: it is typed, and a label of metrics."""
