@@ -222,6 +222,9 @@ class Mode:
 
     gathers: Flag = POOL_STICKY_FLAGS
     """The flags that slots collect, in its program."""
+    fills_packets = False
+    """Whether its program makes whole packets of some that came without values in sums, too: of a
+    last word alone, or where a packet puts out another's sum. Rounds of other shapes always may."""
     is_stream = False
     """Whether the last word of its jobs' packets is a block's number. Then its program knows of
     contributions with that word alone, and floats have one exponent for a lane's part of a tensor.

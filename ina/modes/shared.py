@@ -32,6 +32,7 @@ class Shared(Mode):
     is_sized = False
     is_striped = False
     needs_aggregator = True
+    fills_packets = True
     switch_keys = ("shared_slots", "slot_age_us", "aggregator")
     gathers = STICKY_FLAGS
     shared_admissions = (names.ADMIT_SHARED_JOB,)

@@ -33,6 +33,7 @@ class Stream(Mode):
             "recoverable": "results say where lanes go, so ranks cannot go on from their own",
         }
     )
+    fills_packets = True
     is_stream = True
 
     def runs_on(self, *, program: str, shares_slots: bool) -> bool:

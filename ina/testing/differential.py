@@ -25,6 +25,7 @@ from ina.testing.case import (
     shown,
 )
 from ina.testing.device import Device, by_port, growth_of
+from ina.testing.errors import DeviceError
 from ina.testing.frames import PortFrame
 from ina.testing.ordinary import ordinary_frame, ordinary_state
 from ina.testing.state import counters_of, job_state, own_address
@@ -73,7 +74,16 @@ class Comparison:
     """How the traffic, which is made of UDP's frames, is said for the devices' program."""
 
     def run(self, packets: int, advance: Callable[[int], None] = lambda _: None) -> Finding | None:
-        """Compares until a difference, or until ``packets`` have gone to both devices."""
+        """Compares until a difference, or until ``packets`` have gone to both devices.
+
+        Raises DeviceError: its packets do not grow as those of its mode may.
+        """
+        if modes.of(self.device.mode).fills_packets and not self._grows:
+            room = growth_of(VALUE_BYTES * self.values).value
+            raise DeviceError(
+                f"{self.reference.name} and {self.device.name}: mode {self.device.mode!r} with"
+                f" {self.values} values needs {room}"
+            )
         episode = 0
         while self.tally.packets < packets:
             count = min(EPISODE_PACKETS, packets - self.tally.packets)
@@ -83,14 +93,18 @@ class Comparison:
             episode += 1
         return None
 
+    @property
+    def _grows(self) -> bool:
+        needed = growth_of(VALUE_BYTES * self.values)
+        return all(needed in each.abilities for each in (self.reference, self.device))
+
     def episode(
         self, number: int, packets: int, advance: Callable[[int], None] = lambda _: None
     ) -> Finding | None:
         """Compares one episode, counters at its end."""
         rng = random.Random(f"{self.seed}/{number}")
         jobs = make_jobs(rng, list(SIZES), list(SLOTS), self.device.mode)
-        grows = growth_of(VALUE_BYTES * self.values) in self.device.abilities
-        traffic = Traffic(rng, self.values, jobs, grows=grows)
+        traffic = Traffic(rng, self.values, jobs, grows=self._grows)
         of_jobs = [item for job in jobs for item in job_state(job)]
         self._wrapping = WRAPPINGS[modes.of(self.device.mode).framing].of(of_jobs)
         said = map(self._wrapping.item, (own_address(), *of_jobs))

@@ -238,6 +238,8 @@ class Traffic:
             header = replace(header, flags=flags & ~Flag.RESEND, copy=0)  # resends take sums away
         if changes is None:
             header = replace(header, **mutate_header(rng, header, self.values))
+            if header.value_count == 0 and not self.grows:
+                header = replace(header, shape=Shape.SUM)
         payload = encode_header(header) + rng.randbytes(4 * header.value_count)
         at = live.job.workers[worker]
         tos = CE if rng.random() < 0.03 else rng.choice((0, 1, 2, 0xB8))

@@ -17,7 +17,7 @@ from ina.tables.values import CounterRef
 from ina.testing.case import Arrival, run_case
 from ina.testing.case_file import load_case, save_case, save_finding
 from ina.testing.cases import all_cases
-from ina.testing.device import Device
+from ina.testing.device import Ability, Device
 from ina.testing.differential import (
     EPISODE_PACKETS,
     SIZES,
@@ -27,7 +27,7 @@ from ina.testing.differential import (
     disagreement,
     still_differs,
 )
-from ina.testing.errors import CaseFileError
+from ina.testing.errors import CaseFileError, DeviceError
 from ina.testing.minimise import minimise
 from ina.testing.model_device import ModelDevice
 from tests.selection import LONG
@@ -149,6 +149,15 @@ def test_an_episode_comes_again_with_its_seed() -> None:
     with ModelDevice() as model, Forgetful() as wrong:
         runs = [Comparison(model, wrong, 64, seed=2).run(20_000) for _ in range(2)]
     assert runs[0] == runs[1] != None  # noqa: E711
+
+
+@pytest.mark.parametrize(("mode", "values"), [(names.SHARED, 256), (names.STREAM, 360)])
+def test_what_a_device_has_no_room_for_is_not_tried(mode: str, values: int) -> None:
+    """BMv2 would end."""
+    short = ModelDevice(mode=mode)
+    short.abilities -= {Ability.GROWTH}
+    with pytest.raises(DeviceError, match=rf"mode '{mode}' with {values} values needs room behind"):
+        Comparison(ModelDevice(mode=mode), short, values).run(100)
 
 
 def test_a_finding_is_written_and_replayed(finding: Finding, tmp_path: Path) -> None:

@@ -25,6 +25,13 @@ def test_half_of_the_slots_are_shared_unless_the_file_says_how_many() -> None:
     assert config(SWITCH | {"slot_age_us": 5}).switch.age_us == 5
 
 
+def test_bmv2_has_room_for_sums_that_are_put_out_of_64_values() -> None:
+    with pytest.raises(
+        ConfigError, match="256 of mode 'shared' on BMv2: its packets grow by at most"
+    ):
+        config({**SWITCH, "target": "bmv2", "values": 256})
+
+
 def test_an_aggregator_is_programmed_as_the_switch_that_it_is() -> None:
     read = with_build(config(SWITCH, AGGREGATOR | {"data_port": 3}))
     _, found = read.programmed

@@ -233,9 +233,13 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
         capabilities(ProgramId(switch.mode, target_of(switch.target), builds[0]))
     ):
         found.append((f"{key}.mode", f"{switch.mode} is not written to a {switch.target} yet"))
-    elif modes.of(switch.mode).is_stream and not switch.expands:
-        where, problem = _no_growth(switch)
-        found.append((f"{key}.{where}", problem))
+    elif modes.of(switch.mode).fills_packets and switch.is_short:
+        words = switch.values or DEFAULT_VALUES_PER_PACKET
+        problem = f"{words} of mode {switch.mode!r} on BMv2: its packets grow by at most"
+        found.append((f"{key}.values", f"{problem} {BMV2_MOST_GROWTH_BYTES} bytes, give it 64"))
+    elif modes.of(switch.mode).is_stream and not switch.grows:
+        problem = "false: mode 'stream' makes whole packets of ones with a word alone"
+        found.append((f"{key}.grows", problem))
     elif switch.values not in (0, *builds):
         found.append((f"{key}.values", f"{switch.values} is not {listed('or', builds)}"))
     if not is_ipv4(switch.data_host):
@@ -268,17 +272,6 @@ def _switch_problems(config: Config, switch: SwitchConfig) -> list[tuple[str, st
         inner = where.removeprefix("switch.")
         found.append((where if where == inner else f"{key}.{inner}", problem))
     return found
-
-
-def _no_growth(switch: SwitchConfig) -> tuple[str, str]:
-    """Why its program cannot make whole packets of ones with a word alone, and by which key."""
-    if not switch.grows:
-        return "grows", f"false: mode {switch.mode!r} makes whole packets of ones with a word alone"
-    words = switch.values or DEFAULT_VALUES_PER_PACKET
-    return "values", (
-        f"{words} of mode {switch.mode!r} on BMv2: its packets grow by at most"
-        f" {BMV2_MOST_GROWTH_BYTES} bytes, give it 64"
-    )
 
 
 def _places(config: Config, switch: SwitchConfig) -> Iterator[tuple[str, PortRef]]:

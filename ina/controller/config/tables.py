@@ -157,9 +157,13 @@ class SwitchConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     @property
     def expands(self) -> bool:
         """Whether a header that comes alone can leave with all values of a packet."""
+        return self.grows and not self.is_short
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is one that ends where a packet grows by all values."""
         growth_bytes = VALUE_BYTES * (self.values or DEFAULT_VALUES_PER_PACKET)
-        is_short = self.target == "bmv2" and growth_bytes > BMV2_MOST_GROWTH_BYTES
-        return self.grows and not is_short
+        return self.target == "bmv2" and growth_bytes > BMV2_MOST_GROWTH_BYTES
 
     @property
     def data_addr(self) -> str:
