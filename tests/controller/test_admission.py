@@ -47,6 +47,16 @@ def test_without_tenants_each_name_is_one() -> None:
         registry.create(JobSpec("b", 2), 0.0)
 
 
+def test_who_takes_no_slots_is_no_matter_of_how_many_there_are() -> None:
+    """A job whose mapping changes has both: more than its tenant may (seed 12164)."""
+    registry = make_registry({"t": TenantConfig()})
+    large = registry.create(JobSpec("large", 2, tenant="t"), 0.0)  # it has 16
+    admission = Admission({"t": TenantConfig(slots=8)})
+    admission.check_quota(JobSpec("b", 2, tenant="t"), {}, [large])
+    with pytest.raises(NoRoomError, match="16 of 8 slots in use, and this needs 2 more"):
+        admission.check_quota(JobSpec("b", 2, tenant="t"), {"": 2}, [large])
+
+
 @pytest.mark.parametrize(
     ("limits", "said"),
     [

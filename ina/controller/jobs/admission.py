@@ -115,7 +115,9 @@ class Admission:
             ("slots", limits.slots, has.slots, sum(own.values())),
             ("workers", limits.workers, has.workers, spec.world_size),
         ):
-            if limit and used + wanted > limit:
+            # While another's mapping changes the tenant may have more than its slots: no matter
+            # to who takes none, in mode `shared`.
+            if limit and wanted and used + wanted > limit:
                 where = _spread(own) if what == "slots" else ""
                 kind = SlotQuotaError if what == "slots" else QuotaError
                 raise kind(
