@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from ina.host.frozen import Frozen, export_of
@@ -42,6 +42,9 @@ class Job:
 
     def step(self) -> None:
         self.star.step()
+        self.take_done()
+
+    def take_done(self) -> None:
         for rank, done in enumerate(self.star.done):
             for operation in done:
                 self.take(rank, operation)
@@ -56,6 +59,7 @@ class Job:
 
     def recover(self) -> Plan:
         frozen = []
+        self.take_done()  # what has no elements was as it was submitted
         for rank, worker in enumerate(self.star.workers):
             ranks = len(self.star.workers)
             ticket = direct_ticket("t", JOB, EPOCH, rank, ranks, 4, VALUES, "127.0.0.1", 1)
@@ -85,6 +89,7 @@ class Job:
 
 @settings(max_examples=2000 if LONG else 60, deadline=None)
 @given(seed=st.integers(0, 2**32), workers=st.integers(1, 4), loss=st.floats(0, 0.3))
+@example(seed=2**32 - 1, workers=4, loss=0.0)  # one of no elements, and frozen at once
 def test_any_of_them_at_any_moment(seed: int, workers: int, loss: float) -> None:
     rng = random.Random(seed)
     slots = rng.choice([2, 4, 8, 16])
