@@ -19,6 +19,7 @@ from ina.protocol.codec import Header, encode
 from ina.protocol.spec import Kind
 
 DEADLINE_S = 30.0
+_LOAD, _EQUAL, _GIVE = 0x20, 0x15, 0x06  # of classic BPF
 # Of Linux: not all in Python's socket module.
 SO_ATTACH_FILTER, SO_ATTACH_REUSEPORT_CBPF, IP_RECVERR, SO_BINDTODEVICE = 26, 51, 11, 25
 
@@ -42,15 +43,22 @@ def forbid_setsockopt(level: int, option: int) -> None:
     number = {"x86_64": 54, "aarch64": 208}.get(platform.machine())
     if number is None:
         pytest.skip(f"the number of setsockopt() on {platform.machine()} is not known here")
-    allow, refuse = 0x7FFF0000, 0x00050000 | errno.EPERM
-    load, equal, give = 0x20, 0x15, 0x06
     # struct seccomp_data: nr at 0; args from 16, 8 bytes each, here little endian.
-    code = [
-        (load, 0, 0, 0), (equal, 0, 5, number),
-        (load, 0, 0, 24), (equal, 0, 3, level),
-        (load, 0, 0, 32), (equal, 0, 1, option),
-        (give, 0, 0, refuse), (give, 0, 0, allow),
-    ]  # fmt: skip
+    _refuse(
+        (_LOAD, 0, 0, 0), (_EQUAL, 0, 5, number),
+        (_LOAD, 0, 0, 24), (_EQUAL, 0, 3, level),
+        (_LOAD, 0, 0, 32), (_EQUAL, 0, 1, option),
+    )  # fmt: skip
+
+
+def forbid_call(number: int) -> None:
+    """Make this thread's kernel, and that of threads it begins, refuse a whole system call."""
+    _refuse((_LOAD, 0, 0, 0), (_EQUAL, 0, 1, number))
+
+
+def _refuse(*what: tuple[int, int, int, int]) -> None:
+    """What goes through all of it with EPERM, the rest not at all."""
+    code = [*what, (_GIVE, 0, 0, 0x00050000 | errno.EPERM), (_GIVE, 0, 0, 0x7FFF0000)]
     program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
     described = struct.pack("HxxxxxxP", len(code), ctypes.addressof(program))
     libc = ctypes.CDLL(None, use_errno=True)

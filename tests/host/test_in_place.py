@@ -20,7 +20,7 @@ from ina._native.host import Operation, OperationState, RtoLimits, Transport, Wo
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag, Kind, ValueType
-from tests.host.sockets import DEADLINE_S, in_a_thread, until
+from tests.host.sockets import DEADLINE_S, forbid_call, in_a_thread, until
 from tests.worlds.processes.threads import NewThreads
 
 VALUES, WINDOW = 64, 32
@@ -147,6 +147,20 @@ def test_what_is_lost_is_sent_again(waits: bool) -> None:
             until(lambda: operation.state == OperationState.DONE)
         assert one.transport.stats().worker.tensors_done == 1
     assert [header.copy for header in one.heard[:4]] == [0, 1, 2, 3]
+
+
+def test_on_a_kernel_without_epoll_pwait2() -> None:
+    """Before Linux 5.11, and in a sandbox."""
+
+    def work() -> None:
+        forbid_call(441)
+        with switch(5_000_000, late_s=0, ignores=lambda header: header.copy < 2) as one:
+            for packets in (1, 5):
+                operation = one.submit(packets)
+                until(lambda: operation.state == OperationState.DONE)  # noqa: B023
+            assert one.submit(5).wait(60 * NS)
+
+    in_a_thread(work)
 
 
 def test_a_wait_that_is_over_returns_and_the_session_goes_on() -> None:

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <ctime>
 #include <system_error>
 #include <utility>
@@ -19,8 +18,8 @@ namespace ina::host {
 namespace {
 
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
-constexpr std::int64_t kNanosecondsPerMillisecond = 1'000'000;
-// epoll_pwait2, which older libc headers do not carry; the same number on all architectures.
+// epoll_pwait2, which older libc headers and kernels before 5.11 do not have; the same number on
+// all architectures.
 constexpr long kEpollPwait2 = 441;
 constexpr std::uint32_t kWake = 0;
 constexpr std::uint32_t kPackets = 1;
@@ -120,19 +119,17 @@ void Sleeper::rise(std::int64_t now_ns) {
 
 void Sleeper::sleep(std::int64_t wait_ns) {
     std::array<epoll_event, 3> events{};
+    const timespec timeout = time_of(std::max<std::int64_t>(wait_ns, 0));
+    const timespec *const until = wait_ns < 0 ? nullptr : &timeout;
     long count = -1;
     if (has_pwait2_) {
-        const timespec timeout = time_of(std::max<std::int64_t>(wait_ns, 0));
-        count = ::syscall(kEpollPwait2, epoll_fd_, events.data(), events.size(),
-                          wait_ns < 0 ? nullptr : &timeout, nullptr, 0);
+        count = ::syscall(kEpollPwait2, epoll_fd_, events.data(), events.size(), until, nullptr, 0);
         has_pwait2_ = count >= 0 || (errno != ENOSYS && errno != EPERM);
     }
     if (!has_pwait2_) {
-        const std::int64_t whole_ms = wait_ns / kNanosecondsPerMillisecond +
-                                      (wait_ns % kNanosecondsPerMillisecond > 0 ? 1 : 0);
-        const int timeout_ms =
-            wait_ns < 0 ? -1 : static_cast<int>(std::min<std::int64_t>(whole_ms, INT_MAX));
-        count = ::epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()), timeout_ms);
+        pollfd entry{epoll_fd_, POLLIN, 0};
+        (void)::ppoll(&entry, 1, until, nullptr);
+        count = ::epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()), 0);
     }
     for (long i = 0; i < count; ++i) {
         if (events[static_cast<std::size_t>(i)].data.u32 == kWake) was_woken_ = true;
