@@ -19,10 +19,10 @@ import ina.torch
 from ina.bench.collective_kinds import LinkBytes, SizedCollective, is_round_trip
 from ina.bench.collectives import ECHO, GLOO, INA, RING, CollectivesOrder
 from ina.bench.testbed import asked_of
+from ina.bench.torch.bare_udp import UdpEnd
 from ina.bench.torch.exchanges import Exchange
 from ina.bench.torch.link_counters import LinkCounters
 from ina.bench.torch.ranks import Ranks
-from ina.bench.torch.udp_echo import UdpEcho
 from ina.protocol.spec import HEADER_BYTES, VALUE_BYTES
 from ina.torch.env import Settings
 
@@ -62,11 +62,11 @@ class Turns:
             INA: WayTimes(lambda calls: self._call(None, calls), ""),
             GLOO: WayTimes(lambda calls: self._call(ranks.gloo, calls), "tcp"),
         }
-        self._bare: list[UdpEcho] = []
+        self._bare: list[UdpEnd] = []
         if is_round_trip(case, asked.values):
             has_values = case.words > 0
             payload_bytes = HEADER_BYTES + VALUE_BYTES * asked.values * has_values
-            self._bare = [UdpEcho(host, payload_bytes) for _ in (ECHO, RING)]
+            self._bare = [UdpEnd(host, payload_bytes) for _ in (ECHO, RING)]
             self.ways[ECHO] = WayTimes(echoed(self._bare[0], ranks), "udp")
             self.ways[RING] = WayTimes(passed_on(self._bare[1], ranks), "udp")
 
@@ -144,7 +144,7 @@ class Turns:
         )
 
 
-def echoed(echo: UdpEcho, ranks: Ranks) -> Callable[[int], None]:
+def echoed(echo: UdpEnd, ranks: Ranks) -> Callable[[int], None]:
     """Of this rank's end: the first rank asks, the last one answers, the others have nothing to
     do."""
     rank, last = dist.get_rank(), dist.get_world_size() - 1
@@ -158,7 +158,7 @@ def echoed(echo: UdpEcho, ranks: Ranks) -> Callable[[int], None]:
     return lambda count: None
 
 
-def passed_on(end: UdpEcho, ranks: Ranks) -> Callable[[int], None]:
+def passed_on(end: UdpEnd, ranks: Ranks) -> Callable[[int], None]:
     """Of this rank's end: one to the next rank, one from the rank before."""
     places = ranks.places(end.place)
     peer = places[(dist.get_rank() + 1) % len(places)]

@@ -13,7 +13,7 @@ from ina.errors import DeadlineError
 _ANSWER_S = 10.0
 
 
-class UdpEcho:
+class UdpEnd:
     """One rank's end."""
 
     def __init__(self, host: str, payload_bytes: int) -> None:

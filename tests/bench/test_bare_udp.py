@@ -7,13 +7,13 @@ from contextlib import closing
 
 import pytest
 
-from ina.bench.torch import udp_echo
-from ina.bench.torch.udp_echo import UdpEcho
+from ina.bench.torch import bare_udp
+from ina.bench.torch.bare_udp import UdpEnd
 from ina.errors import DeadlineError
 
 
 def test_each_datagram_comes_back() -> None:
-    with closing(UdpEcho("127.0.0.1", 36)) as one, closing(UdpEcho("127.0.0.1", 36)) as other:
+    with closing(UdpEnd("127.0.0.1", 36)) as one, closing(UdpEnd("127.0.0.1", 36)) as other:
         one.connect(other.place)
         other.connect(one.place)
         with ThreadPoolExecutor(1) as pool:
@@ -23,7 +23,7 @@ def test_each_datagram_comes_back() -> None:
 
 
 def test_a_ring_goes_on_when_all_have_got_one() -> None:
-    ends = [UdpEcho("127.0.0.1", 36) for _ in range(3)]
+    ends = [UdpEnd("127.0.0.1", 36) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
         ring = [
             pool.submit(end.pass_on, 5, ends[(at + 1) % 3].place) for at, end in enumerate(ends)
@@ -35,8 +35,8 @@ def test_a_ring_goes_on_when_all_have_got_one() -> None:
 
 
 def test_a_datagram_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udp_echo, "_ANSWER_S", 0.01)
-    with closing(UdpEcho("127.0.0.1", 36)) as one, closing(UdpEcho("127.0.0.1", 36)) as silent:
+    monkeypatch.setattr(bare_udp, "_ANSWER_S", 0.01)
+    with closing(UdpEnd("127.0.0.1", 36)) as one, closing(UdpEnd("127.0.0.1", 36)) as silent:
         one.connect(silent.place)
         with pytest.raises(DeadlineError, match=r"udp: no datagram in 0\.01 s"):
             one.ask(1)
