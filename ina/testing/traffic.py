@@ -228,9 +228,7 @@ class Traffic:
             path=self._path(live.job, worker),
             copy=rng.getrandbits(2),
         )
-        if header.value_count == 0 and not self.grows:
-            header = replace(header, shape=Shape.SUM)
-        elif header.shape != Shape.SUM and self.grows and self.checks.random() < 0.6:
+        if header.shape != Shape.SUM and self.grows and self.checks.random() < 0.6:
             header = replace(header, value_count=0)  # its worker has none to give
         if live.job.is_stream and self.grows and header.value_count and self.checks.random() < 0.4:
             header = replace(header, value_count=1)  # a block of zeros
@@ -238,8 +236,8 @@ class Traffic:
             header = replace(header, flags=flags & ~Flag.RESEND, copy=0)  # resends take sums away
         if changes is None:
             header = replace(header, **mutate_header(rng, header, self.values))
-            if header.value_count == 0 and not self.grows:
-                header = replace(header, shape=Shape.SUM)
+        if header.value_count == 0 and not self.grows:
+            header = replace(header, shape=Shape.SUM)
         payload = encode_header(header) + rng.randbytes(4 * header.value_count)
         at = live.job.workers[worker]
         tos = CE if rng.random() < 0.03 else rng.choice((0, 1, 2, 0xB8))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +13,9 @@ from scapy.utils import RawPcapReader
 
 from ina import modes
 from ina.p4 import names
-from ina.protocol.spec import DropReason
+from ina.protocol.codec import decode_header
+from ina.protocol.errors import PacketError
+from ina.protocol.spec import HEADER_BYTES, DropReason, Shape
 from ina.tables import values as tables
 from ina.tables.values import CounterRef
 from ina.testing.case import Arrival, run_case
@@ -21,6 +25,7 @@ from ina.testing.device import Ability, Device
 from ina.testing.differential import (
     EPISODE_PACKETS,
     SIZES,
+    SLOTS,
     Comparison,
     Finding,
     as_reference_has_it,
@@ -28,8 +33,10 @@ from ina.testing.differential import (
     still_differs,
 )
 from ina.testing.errors import CaseFileError, DeviceError
+from ina.testing.frames import parse
 from ina.testing.minimise import minimise
 from ina.testing.model_device import ModelDevice
+from ina.testing.traffic import Traffic, make_jobs
 from tests.selection import LONG
 
 MODELS = {
@@ -158,6 +165,21 @@ def test_what_a_device_has_no_room_for_is_not_tried(mode: str, values: int) -> N
     short.abilities -= {Ability.GROWTH}
     with pytest.raises(DeviceError, match=rf"mode '{mode}' with {values} values needs room behind"):
         Comparison(ModelDevice(mode=mode), short, values).run(100)
+
+
+def test_packets_of_devices_that_have_no_room_leave_as_they_came() -> None:
+    """Changed ones, too: each without values is of a sum."""
+    rng = random.Random(1)
+    traffic = Traffic(rng, 256, make_jobs(rng, list(SIZES), list(SLOTS), names.POOL), grows=False)
+    bare = 0
+    for number in range(4000):
+        _, frame = traffic._contribution({} if number % 2 else None)
+        payload = parse(frame).payload
+        with suppress(PacketError):  # of those that are changed: what is no header has no shape
+            if len(payload) == HEADER_BYTES:
+                assert decode_header(payload).shape == Shape.SUM
+                bare += 1
+    assert bare > 100
 
 
 def test_a_finding_is_written_and_replayed(finding: Finding, tmp_path: Path) -> None:
