@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 
 from ina._native.congestion import Choice
-from ina._native.host import Operation, OperationState, RtoLimits, Transport, WorkerConfig
+from ina._native.host import Operation, OperationState, RtoLimits, Transport
 from ina.protocol.codec import Header, decode, encode
 from ina.protocol.collective import Collective
 from ina.protocol.spec import Flag, Kind, ValueType
 from tests.host.sockets import DEADLINE_S, forbid_call, in_a_thread, until
 from tests.worlds.processes.threads import NewThreads
+from tests.worlds.virtual.cores import worker_config
 
 VALUES, WINDOW = 64, 32
 LATE_S = 0.02
@@ -43,17 +44,8 @@ class Switch:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
         self._socket.settimeout(0.05)
-        config = WorkerConfig(
-            job=7,
-            epoch=1,
-            rank=0,
-            world_size=1,
-            slots=2 * WINDOW,
-            values_per_packet=VALUES,
-            stall_timeout_ns=60 * NS,
-            rto=RtoLimits(initial_ns=self.rto_ns, min_ns=self.rto_ns, max_ns=self.rto_ns),
-            keep_results=True,
-        )
+        config = worker_config(0, 1, 2 * WINDOW, VALUES, keep_results=True)
+        config.rto = RtoLimits(initial_ns=self.rto_ns, min_ns=self.rto_ns, max_ns=self.rto_ns)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as worker:
             worker.connect(self._socket.getsockname())
             self.transport = Transport.udp(worker.fileno(), config, 1 << 20)
@@ -86,6 +78,15 @@ class Switch:
         """How often the session's own thread has gone to sleep."""
         status = Path(f"/proc/self/task/{self.thread}/status").read_text()
         return int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])
+
+    def sleeps(self) -> bool:
+        """Whether its thread does so, whenever one looks."""
+        status = Path(f"/proc/self/task/{self.thread}/status")
+        looks = []
+        for _ in range(10):
+            time.sleep(0.001)
+            looks.append("State:\tS" in status.read_text())
+        return all(looks)
 
     @property
     def thread(self) -> int:
@@ -159,6 +160,7 @@ def test_on_a_kernel_without_epoll_pwait2() -> None:
                 operation = one.submit(packets)
                 until(lambda: operation.state == OperationState.DONE)  # noqa: B023
             assert one.submit(5).wait(60 * NS)
+            until(one.sleeps)  # it does not go round and round
 
     in_a_thread(work)
 
@@ -204,17 +206,8 @@ def test_who_waits_is_in_nobodys_way(end: str) -> None:
             assert one.transport.freeze()
             one.transport.close()
         else:
-            config = WorkerConfig(
-                job=7,
-                epoch=2,
-                rank=0,
-                world_size=1,
-                slots=WINDOW,
-                values_per_packet=VALUES,
-                stall_timeout_ns=60 * NS,
-                rto=RtoLimits(),
-                keep_results=True,
-            )
+            config = worker_config(0, 1, WINDOW, VALUES, keep_results=True)
+            config.epoch += 1
             one.transport.begin_remap(config, 0, Choice("fixed"))
             one.transport.close()
         assert time.monotonic() - began_s < 10  # of the 20 that it would wait
